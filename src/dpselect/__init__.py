@@ -1,0 +1,53 @@
+"""Differentially private selection with Gaussian noise: which one is largest, when is the line crossed.
+
+The public names live here and are loaded on first use, so that ``import dpselect`` stays fast.
+
+>>> import dpselect as dp
+>>> family = dp.QueryFamily(lower=0.0, upper=1.0, sensitivity=1 / 6946)
+>>> dp.GaussianNoisyMax(family, sigma=0.2).epsilon(candidates=365)
+0.01078838...
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "QueryFamily": "dpselect.privacy.family",
+    "Enclosure": "dpselect.numerics.enclosure",
+    "Loss": "dpselect.privacy.loss",
+    "Selection": "dpselect.mechanisms.outcomes",
+    "Verdict": "dpselect.mechanisms.outcomes",
+    "GaussianNoisyMax": "dpselect.mechanisms.gaussian_noisy_max",
+    "GaussianAboveThreshold": "dpselect.mechanisms.gaussian_above_threshold",
+}
+
+_ROOMS = {"numerics", "privacy", "noise", "mechanisms", "composition", "tables", "planning", "report", "paper", "errors"}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+if TYPE_CHECKING:
+    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold as GaussianAboveThreshold
+    from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax as GaussianNoisyMax
+    from dpselect.mechanisms.outcomes import Selection as Selection
+    from dpselect.mechanisms.outcomes import Verdict as Verdict
+    from dpselect.numerics.enclosure import Enclosure as Enclosure
+    from dpselect.privacy.family import QueryFamily as QueryFamily
+    from dpselect.privacy.loss import Loss as Loss
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return importlib.import_module(f"dpselect.{name}")
+    raise AttributeError(f"module 'dpselect' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS])

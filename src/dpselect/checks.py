@@ -1,0 +1,115 @@
+"""The rules public parameters obey, checked once, at the door.
+
+Every function takes the argument's name and value, returns the value as ``float64`` (an array when given one),
+and otherwise raises :class:`~dpselect.errors.InvalidParameter` with the name, the value and the rule.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import InvalidParameter
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+def refuse(name: str, value: object, rule: str) -> InvalidParameter:
+    """The error that says ``name must be rule; got value``.
+
+    >>> str(refuse("sigma", -1.0, "positive and finite"))
+    'sigma must be positive and finite; got -1.0'
+    """
+    shown = repr(value)
+    return InvalidParameter(f"{name} must be {rule}; got {shown if len(shown) <= 80 else shown[:77] + '...'}")
+
+
+def numbers(name: str, value: ArrayLike | Fraction) -> FloatArray:
+    """Real numbers without NaN, as a ``float64`` array (0-d for a scalar)."""
+    if isinstance(value, Fraction):
+        value = float(value)
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise refuse(name, value, "a number or a rectangular array of numbers") from None
+    if raw.dtype == np.bool_ or not (
+        np.issubdtype(raw.dtype, np.floating) or np.issubdtype(raw.dtype, np.integer)
+    ):
+        raise refuse(name, value, "a number or an array of numbers")
+    array = raw.astype(np.float64)
+    if array.size == 0:
+        raise refuse(name, value, "non-empty")
+    if np.isnan(array).any():
+        raise refuse(name, value, "a number, not NaN")
+    return array
+
+
+def _demand(name: str, value: object, array: FloatArray, holds: NDArray[np.bool_], rule: str) -> FloatArray:
+    if not holds.all():
+        offender = value if array.ndim == 0 else float(array[~holds].flat[0])
+        raise refuse(name, offender, rule)
+    return array
+
+
+def finite(name: str, value: ArrayLike | Fraction) -> FloatArray:
+    """Finite numbers."""
+    array = numbers(name, value)
+    return _demand(name, value, array, np.isfinite(array), "finite")
+
+
+def positive(name: str, value: ArrayLike | Fraction) -> FloatArray:
+    """Positive, finite numbers.
+
+    >>> float(positive("sigma", 2))
+    2.0
+    """
+    array = numbers(name, value)
+    return _demand(name, value, array, np.isfinite(array) & (array > 0), "positive and finite")
+
+
+def non_negative(name: str, value: ArrayLike | Fraction) -> FloatArray:
+    """Finite numbers that are zero or more."""
+    array = numbers(name, value)
+    return _demand(name, value, array, np.isfinite(array) & (array >= 0), "zero or more, and finite")
+
+
+def probability(name: str, value: ArrayLike) -> FloatArray:
+    """Numbers strictly between 0 and 1."""
+    array = numbers(name, value)
+    return _demand(name, value, array, (array > 0) & (array < 1), "strictly between 0 and 1")
+
+
+#: Whole numbers up to here are exact in double precision.
+LARGEST_COUNT = 2.0**53
+
+
+def counts(name: str, value: ArrayLike, *, least: int = 0) -> FloatArray:
+    """Whole numbers of at least ``least`` (``1e12`` is one; ``2.5`` is not).
+
+    >>> counts("below", [0, 1e12]).tolist()
+    [0.0, 1000000000000.0]
+    """
+    array = numbers(name, value)
+    holds = np.isfinite(array) & (array >= least) & (array <= LARGEST_COUNT) & (array == np.floor(array))
+    return _demand(name, value, array, holds, f"a whole number, {least} or more")
+
+
+def broadcast(**arrays: FloatArray) -> list[FloatArray]:
+    """The arrays in one shape; refuses shapes that do not fit together.
+
+    >>> [a.shape for a in broadcast(x=np.zeros(3), y=np.zeros((2, 1)))]
+    [(2, 3), (2, 3)]
+    """
+    try:
+        return list(np.broadcast_arrays(*arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise InvalidParameter(f"shapes must broadcast against each other; got {shapes}") from None
+
+
+def unwrap(array: FloatArray) -> float | FloatArray:
+    """A plain ``float`` for a scalar result, the array otherwise."""
+    return float(array) if np.ndim(array) == 0 else array

@@ -1,0 +1,88 @@
+"""What the queries promise: a range, a sensitivity, and whether neighbours move them all one way."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpselect.checks import finite, non_negative, refuse
+from dpselect.errors import SensitivityClipped
+
+
+def _rounded(name: str, value: float | Fraction, toward: float) -> float:
+    """A ``float`` on the ``toward`` side of an exact ``Fraction``; a ``float`` is taken as it stands."""
+    number = float(finite(name, value))
+    if isinstance(value, Fraction) and (Fraction(number) - value) * (1 if toward > 0 else -1) < 0:
+        number = math.nextafter(number, toward)
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryFamily:
+    """Queries into [lower, upper] that one person moves by at most ``sensitivity``.
+
+    Parameters
+    ----------
+    lower, upper : float or Fraction
+        The range [a, b] of every query.
+    sensitivity : float or Fraction
+        Δ, the most that any one query changes between neighbouring datasets. A Δ above b - a is cut to b - a,
+        with a warning. ``Fraction`` values are rounded to the safe side.
+    monotone : bool
+        Whether, between any two neighbours, all queries move in the same direction: counts, and sums of
+        non-negative contributions, when a person is added or removed. Replacing a person is not monotone.
+
+    Examples
+    --------
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1 / 6946, monotone=True)
+    >>> family.width
+    1.0
+    >>> family.near(0.575, below=0.1, above=0.05).width
+    0.15...
+    """
+
+    lower: float
+    upper: float
+    sensitivity: float
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        lower = _rounded("lower", self.lower, -math.inf)
+        upper = _rounded("upper", self.upper, math.inf)
+        if not lower < upper:
+            raise refuse("upper", upper, f"above lower = {lower!r}")
+        width = float(finite("upper - lower", upper - lower))
+        non_negative("sensitivity", self.sensitivity)
+        sensitivity = _rounded("sensitivity", self.sensitivity, math.inf)
+        if not isinstance(self.monotone, bool):
+            raise refuse("monotone", self.monotone, "True or False")
+        if sensitivity > width:
+            warnings.warn(
+                f"sensitivity {sensitivity!r} is larger than upper - lower = {width!r} and was cut to it",
+                SensitivityClipped,
+                stacklevel=3,
+            )
+            sensitivity = width
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "sensitivity", sensitivity)
+
+    @property
+    def width(self) -> float:
+        """c = b - a."""
+        return self.upper - self.lower
+
+    def near(self, threshold: float, *, below: float, above: float) -> QueryFamily:
+        """The family after clipping every query to [threshold - below, threshold + above] (THEORY §5).
+
+        Clipping is 1-Lipschitz, so Δ and monotonicity stay, while the range, and with it the cost, shrinks.
+        """
+        low = max(self.lower, float(finite("threshold", threshold)) - float(non_negative("below", below)))
+        high = min(self.upper, threshold + float(non_negative("above", above)))
+        if not low < high:
+            raise refuse("below and above", (below, above), "wide enough to leave a range around the threshold")
+        return QueryFamily(
+            lower=low, upper=high, sensitivity=min(self.sensitivity, high - low), monotone=self.monotone
+        )
