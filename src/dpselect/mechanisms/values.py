@@ -1,0 +1,162 @@
+"""The door for private values: what comes in, what is refused, what is clipped.
+
+Floating-point input stays floating point. Exact input (``int``, ``Fraction``, ``Decimal``) is never rounded:
+rounding could move two neighbouring datasets further apart than the sensitivity says. No text raised here
+repeats a value, a count or a position, since all of them are private; but *that* a call was refused is visible,
+so data that may break the rules belongs behind ``outside="clip"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpselect.checks import LARGEST_COUNT, FloatArray, refuse
+from dpselect.errors import InvalidData
+from dpselect.privacy.family import QueryFamily
+
+#: What to do with a value outside [lower, upper].
+OutsidePolicy: TypeAlias = Literal["refuse", "clip"]
+
+#: Anything with one dimension and numbers in it: arrays, sequences, pandas and Polars series.
+PrivateValues: TypeAlias = ArrayLike | Sequence[Fraction] | Any
+
+_FLOATS: set[type] = {float, np.float64, np.float32, np.float16}
+_WHOLE: set[type] = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
+
+_ONE_DIMENSION = "values must be a one-dimensional, non-empty sequence of numbers"
+_NOT_NUMBERS = "values must be numbers (float64 or narrower, int, Fraction or Decimal), without NaN or nulls"
+_OUTSIDE = 'values must lie in the family\'s [lower, upper]; pass outside="clip" to cut them to it'
+
+
+def admit(
+    values: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse"
+) -> FloatArray | list[Fraction]:
+    """The values as a ``float64`` array, or as fractions when they came exact and may not fit a double.
+
+    Parameters
+    ----------
+    values : array, sequence or series
+        One private value per candidate or query.
+    family : QueryFamily
+        The range they must lie in.
+    outside : {"refuse", "clip"}
+        Whether a value outside [lower, upper] is an error (the default) or is moved to the nearer end. NaN is
+        always an error.
+
+    Examples
+    --------
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=0.1)
+    >>> admit([0.25, 1], family=family).tolist()
+    [0.25, 1.0]
+    >>> admit([0.25, 1.5], family=family)
+    Traceback (most recent call last):
+    ...
+    dpselect.errors.InvalidData: values must lie in the family's [lower, upper]; ...
+    >>> admit([0.25, 1.5], family=family, outside="clip").tolist()
+    [0.25, 1.0]
+    >>> admit([Fraction(1, 3), 1], family=family)
+    [Fraction(1, 3), Fraction(1, 1)]
+    """
+    if outside not in ("refuse", "clip"):
+        raise refuse("outside", outside, '"refuse" or "clip"')
+    array = _as_array(values)
+    if array.dtype == object or (array.dtype.kind in "iu" and not _holds_whole_numbers(family)):
+        return _admit_exact(array, family, outside)
+    # Within ±2^53 every integer is a double; further out conversion rounds, but never across the range's ends.
+    numbers: FloatArray = array.astype(np.float64)
+    if np.isnan(numbers).any():
+        raise InvalidData(_NOT_NUMBERS)
+    if outside == "clip":
+        return np.minimum(np.maximum(numbers, family.lower), family.upper)
+    if not ((numbers >= family.lower) & (numbers <= family.upper)).all():
+        raise InvalidData(_OUTSIDE)
+    return numbers
+
+
+def admit_one(
+    value: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse"
+) -> float | Fraction:
+    """One private value through the same door.
+
+    >>> admit_one(0.25, family=QueryFamily(lower=0, upper=1, sensitivity=0.1))
+    0.25
+    """
+    if type(value) is float and family.lower <= value <= family.upper:
+        return value
+    admitted = admit([value], family=family, outside=outside)[0]
+    return admitted if isinstance(admitted, Fraction) else float(admitted)
+
+
+def _holds_whole_numbers(family: QueryFamily) -> bool:
+    return family.lower >= -LARGEST_COUNT and family.upper <= LARGEST_COUNT
+
+
+def _as_array(values: PrivateValues) -> np.ndarray[Any, np.dtype[Any]]:
+    """A 1-d array of floats, integers or (dtype object) exact numbers; every conversion here is exact."""
+    if isinstance(values, (str, bytes, set, frozenset, dict)):
+        raise InvalidData(_ONE_DIMENSION)
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidData(_NOT_NUMBERS)
+    try:
+        # NumPy turns a mix of large integers into rounded doubles, so plain sequences are looked at first.
+        array = (
+            np.array(values, dtype=_common_type(values))
+            if isinstance(values, (list, tuple))
+            else np.asarray(values)
+        )
+    except Exception:  # whatever it was, its text may quote the values
+        raise InvalidData(_ONE_DIMENSION) from None
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidData(_ONE_DIMENSION)
+    if array.dtype != object and (array.dtype.kind not in "iuf" or array.dtype.itemsize > 8):
+        raise InvalidData(_NOT_NUMBERS)
+    return array
+
+
+def _common_type(values: Sequence[object]) -> type:
+    """``float`` where that loses nothing whatever the values are, else ``object``."""
+    kinds = set(map(type, values))
+    if kinds <= _FLOATS:
+        return float
+    if kinds <= _FLOATS | _WHOLE and all(
+        abs(int(value)) <= LARGEST_COUNT  # type: ignore[call-overload]
+        for value in values
+        if type(value) in _WHOLE
+    ):
+        return float
+    return object
+
+
+def _exact(value: object) -> Fraction:
+    """One number, exactly; booleans, nulls, NaN and anything else are refused."""
+    if isinstance(value, (bool, np.bool_)):
+        raise InvalidData(_NOT_NUMBERS)
+    if isinstance(value, np.floating):
+        value = float(value) if value.itemsize <= 8 else None
+    if isinstance(value, Integral):
+        return Fraction(int(value))
+    if isinstance(value, (float, Decimal, Rational)):
+        try:
+            return Fraction(value)
+        except (ValueError, OverflowError):  # NaN and the infinities
+            pass
+    raise InvalidData(_NOT_NUMBERS)
+
+
+def _admit_exact(
+    array: np.ndarray[Any, np.dtype[Any]], family: QueryFamily, outside: OutsidePolicy
+) -> list[Fraction]:
+    exact = [_exact(value) for value in array]
+    lower, upper = Fraction(family.lower), Fraction(family.upper)
+    if outside == "clip":
+        return [min(max(value, lower), upper) for value in exact]
+    if sum(not lower <= value <= upper for value in exact):  # look at all of them before saying anything
+        raise InvalidData(_OUTSIDE)
+    return exact
