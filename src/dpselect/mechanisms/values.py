@@ -2,8 +2,8 @@
 
 Floating-point input stays floating point. Exact input (``int``, ``Fraction``, ``Decimal``) is never rounded:
 rounding could move two neighbouring datasets further apart than the sensitivity says. No text raised here
-repeats a value, a count or a position, since all of them are private; but *that* a call was refused is visible,
-so data that may break the rules belongs behind ``outside="clip"``.
+repeats a value, a count or a position, since all of them are private; but *that* a call was refused is
+visible, so data that may break the rules belongs behind ``outside="clip"``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def admit(
     array = _as_array(values)
     if array.dtype == object or (array.dtype.kind in "iu" and not _holds_whole_numbers(family)):
         return _admit_exact(array, family, outside)
-    # Within ±2^53 every integer is a double; further out conversion rounds, but never across the range's ends.
+    # Within ±2^53 every integer is a double; further out conversion rounds, never across the range's ends.
     numbers: FloatArray = array.astype(np.float64)
     if np.isnan(numbers).any():
         raise InvalidData(_NOT_NUMBERS)

@@ -1,7 +1,7 @@
 """What the classical mechanisms cost: closed forms, computed in rationals and rounded upward.
 
 **Noisy max** (exponential mechanism, permute-and-flip, Laplace noisy max). Fix the noise of all candidates
-but ``i``. Then ``i`` wins iff its own noise exceeds a level r, and between neighbours r moves by at most 2Δ (by Δ
+but i. Then i wins iff its own noise exceeds a level r, and between neighbours r moves by at most 2Δ (Δ
 when the family is monotone: all values move one way, so differences move by at most Δ). If the survival
 function of the noise obeys |(log P(Z > r))'| ≤ 1/scale, the probability changes by at most a factor
 e^(2Δ/scale). Gumbel, exponential and Laplace noise all have hazard rate at most 1/scale, hence one formula.
