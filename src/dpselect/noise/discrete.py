@@ -1,11 +1,11 @@
 """Exact samples of the discrete Laplace and the discrete Gaussian law on the integers.
 
-Both samplers turn uniform bits into integers by comparisons with exp and log of rationals. A comparison is first
-made in double precision with a margin far wider than any rounding error; what falls inside the margin (about one
-draw in 2^30) is decided in ball arithmetic, with more random bits where the drawn ones do not decide. So the
-law is the ideal one, whatever the floating-point unit does in the last places.
+Both samplers turn uniform bits into integers by comparisons with exp and log of rationals. A comparison is
+first made in double precision with a margin far wider than any rounding error; what falls inside the margin
+is decided in ball arithmetic, with more random bits where the drawn ones do not decide. So the law is the
+ideal one, whatever the floating-point unit does in the last places.
 
-The only departure is at the far end: magnitudes of 2^62 and more are returned as 2^62, which is post-processing.
+The only departure is at the far end: magnitudes of 2^62 and more come back as 2^62, which is post-processing.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def discrete_laplace(size: int, *, scale: Fraction, entropy: Entropy = SYSTEM_EN
 
     Notes
     -----
-    floor(−t·log U) ≥ k iff U ≤ e^(−k/t), so this floor is geometric with ratio e^(−1/t). A random sign makes it
-    two-sided; "minus zero" is thrown away and drawn again, so that 0 is not counted twice.
+    floor(−t·log U) ≥ k iff U ≤ e^(−k/t), so this floor is geometric with ratio e^(−1/t). A random sign makes
+    it two-sided; "minus zero" is thrown away and drawn again, so that 0 is not counted twice.
 
     Examples
     --------
@@ -61,6 +61,10 @@ def discrete_laplace(size: int, *, scale: Fraction, entropy: Entropy = SYSTEM_EN
     (0.32, 0.32)
     """
     _check_scale("scale", scale)
+    return _two_sided(size, scale, entropy)
+
+
+def _two_sided(size: int, scale: Fraction, entropy: Entropy) -> Integers:
     out = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
@@ -107,7 +111,7 @@ def discrete_gaussian(size: int, *, sigma: Fraction, entropy: Entropy = SYSTEM_E
     while filled < size:
         wanted = size - filled
         asked = int(wanted * 1.4) + 16
-        proposal = discrete_laplace(asked, scale=Fraction(proposal_scale), entropy=entropy)
+        proposal = _two_sided(asked, Fraction(proposal_scale), entropy)
         accepted = _accept(np.abs(proposal), centre, sigma, entropy)
         kept = proposal[accepted][:wanted]
         out[filled : filled + kept.size] = kept
@@ -123,8 +127,8 @@ def _check_scale(name: str, value: Fraction) -> None:
 def _geometric(size: int, scale: Fraction, entropy: Entropy) -> Integers:
     """floor(−scale·log U), U uniform on (0, 1) and refined where 64 bits do not decide the floor."""
     words = entropy.words(size, dtype=np.uint64)
-    # U lies in [w, w + 1)/2^64. Its middle, in doubles, is within 2^-52 relative once w ≥ 2^52, and the width of
-    # the cell itself stays below that; smaller words (one in 4,096) go to ball arithmetic with the doubtful ones.
+    # U lies in [w, w + 1)/2^64. Its middle, in doubles, is within 2^-52 relative once w ≥ 2^52, and so is the
+    # width of the cell; smaller words (one in 4,096) go to ball arithmetic together with the doubtful ones.
     uniform = (words.astype(np.float64) + 0.5) * 2.0**-64
     level = float(scale) * -np.log(uniform)
     # Near U = 1 the logarithm is small and its own error is relative to 1 − U, not to log U: grant both.
