@@ -1,0 +1,256 @@
+"""What may be noised: one-dimensional arrays of floats or integers, or exact rational numbers.
+
+A release first looks at *distances*, (value − origin)/scale in doubles. Subtracting the origin before
+anything is rounded keeps the relative error of a distance near 2^-52 however large the values themselves
+are, so values near 2^60 are told apart as well as values near 0. What distances leave undecided is
+settled on the exact values.
+
+Messages name the rule and never a value: the values are private. How many there are is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import FloatArray, refuse
+from dpselect.errors import InvalidData
+
+#: What the releases accept.
+Values: TypeAlias = NDArray[Any] | Sequence[float | int | Fraction]
+#: A number taken at its exact value.
+Exact: TypeAlias = float | int | Fraction
+#: ``distances(start, stop)`` of some values from a fixed origin, in units of a fixed scale.
+Distances: TypeAlias = Callable[[int, int], FloatArray]
+
+_FINITE = "values must be finite; there is a NaN or an infinity among them"
+
+
+class Scores(Protocol):
+    """Values that passed the door, read block by block in doubles and one by one exactly."""
+
+    def __len__(self) -> int: ...
+
+    def largest(self) -> Fraction:
+        """The largest value."""
+
+    def exact(self, index: int) -> Fraction:
+        """One value, exactly."""
+
+    def near(self, number: Fraction) -> Fraction:
+        """The number closest to ``number`` that can serve as an origin."""
+
+    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
+        """How to measure: each distance within 2^-50 of itself, or 2^-1000; beyond the doubles, infinite."""
+
+
+def scores(values: Values) -> Scores:
+    """Check values at the door.
+
+    >>> len(scores([3, 1, 2])), scores([0.5, 0.25]).largest()
+    (3, Fraction(1, 2))
+    >>> scores([0.5, float("nan")])
+    Traceback (most recent call last):
+    dpselect.errors.InvalidData: values must be finite; there is a NaN or an infinity among them
+    """
+    if isinstance(values, (list, tuple)) and len({type(value) for value in values}) > 1:
+        # NumPy would round large integers that stand beside floats.
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    else:
+        try:
+            array = np.asarray(values)
+        except (ValueError, OverflowError):
+            raise InvalidData("values must be a one-dimensional array of numbers; this is ragged") from None
+    if array.ndim != 1:
+        raise InvalidData(f"values must be one-dimensional; this has {array.ndim} dimensions")
+    if array.size == 0:
+        raise InvalidData("values must not be empty")
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        return _FloatScores(array)
+    if array.dtype.kind in "iu":
+        return _IntegerScores(array)
+    if array.dtype.kind == "O":
+        return _RationalScores(array)
+    raise InvalidData(
+        f"values must be real numbers of at most 64 bits, or exact; these are {array.dtype.name}"
+    )
+
+
+def exactly(name: str, value: Exact) -> Fraction:
+    """A finite public number at its exact value.
+
+    >>> exactly("threshold", 0.5)
+    Fraction(1, 2)
+    """
+    try:
+        return _rational(value)
+    except TypeError:
+        raise refuse(name, value, "a number") from None
+    except ValueError:
+        raise refuse(name, value, "finite") from None
+
+
+def exact_scale(name: str, value: Exact) -> Fraction:
+    """A positive, finite scale of noise at its exact value.
+
+    >>> exact_scale("scale", 2)
+    Fraction(2, 1)
+    """
+    number = exactly(name, value)
+    if number <= 0:
+        raise refuse(name, value, "positive and finite")
+    if Fraction(nearest_double(number, clip=True)) != number and not 2.0**-1000 <= number <= 2.0**1000:
+        raise refuse(name, value, "a double, or between 2^-1000 and 2^1000")
+    return number
+
+
+def nearest_double(number: Fraction, *, clip: bool = False) -> float:
+    """The double nearest to a rational number; infinite beyond the doubles unless it is to be clipped."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(1.7976931348623157e308 if clip else math.inf, number)
+
+
+class _FloatScores:
+    """Doubles (or shorter floats)."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+        self._least, self._largest = float(array.min()), float(array.max())
+        # A NaN anywhere makes both of them NaN.
+        if not (math.isfinite(self._least) and math.isfinite(self._largest)):
+            raise InvalidData(_FINITE)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def largest(self) -> Fraction:
+        return Fraction(self._largest)
+
+    def exact(self, index: int) -> Fraction:
+        return Fraction(float(self._array[index]))
+
+    def near(self, number: Fraction) -> Fraction:
+        return Fraction(nearest_double(number, clip=True))
+
+    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
+        array, zero, unit = self._array, np.float64(origin), np.float64(nearest_double(scale))
+        half = 2.0**1022
+        if max(abs(zero), abs(self._least), abs(self._largest)) > half:
+            return lambda start, stop: _huge_distances(array[start:stop], zero=zero, unit=unit)
+        # Multiplying is quicker than dividing; the reciprocal of a usual scale is a normal number.
+        factor = np.float64(1.0) / unit if 2.0**-1000 <= unit <= 2.0**1000 else None
+
+        def measure(start: int, stop: int) -> FloatArray:
+            found: FloatArray = np.subtract(array[start:stop], zero, dtype=np.float64)
+            with np.errstate(over="ignore", under="ignore"):
+                if factor is None:
+                    found /= unit
+                else:
+                    found *= factor
+            return found
+
+        return measure
+
+
+def _huge_distances(block: NDArray[Any], *, zero: np.float64, unit: np.float64) -> FloatArray:
+    # Differences that overflow are taken between halves, which at that size are exact.
+    with np.errstate(over="ignore", under="ignore"):
+        found: FloatArray = np.subtract(block, zero, dtype=np.float64)
+        halves = np.multiply(block, np.float64(0.5)) - zero * 0.5
+        return np.where(np.isfinite(found), found / unit, halves / unit * 2.0)
+
+
+class _IntegerScores:
+    """Integers of any width."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+        self._least, self._largest = int(array.min()), int(array.max())
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def largest(self) -> Fraction:
+        return Fraction(self._largest)
+
+    def exact(self, index: int) -> Fraction:
+        return Fraction(int(self._array[index]))
+
+    def near(self, number: Fraction) -> Fraction:
+        limits = np.iinfo(np.int64 if self._array.dtype.kind == "i" else np.uint64)
+        return Fraction(max(int(limits.min), min(int(limits.max), round(number))))
+
+    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
+        array, zero, unit = self._array, int(origin), np.float64(nearest_double(scale))
+        wrapped = np.uint64(zero % 2**64)
+
+        def measure(start: int, stop: int) -> FloatArray:
+            block = array[start:stop]
+            # Modulo 2^64 the difference taken the right way round is exact, whatever the values.
+            above = block >= zero
+            words = block.astype(np.uint64)
+            magnitude = np.where(above, words - wrapped, wrapped - words).astype(np.float64)
+            with np.errstate(over="ignore", under="ignore"):
+                magnitude /= unit
+            return np.where(above, magnitude, -magnitude)
+
+        return measure
+
+
+class _RationalScores:
+    """Exact numbers, one by one: ints, Fractions, Decimals, and floats at their exact value."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._numbers = [private_rational(number) for number in array]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def largest(self) -> Fraction:
+        return max(self._numbers)
+
+    def exact(self, index: int) -> Fraction:
+        return self._numbers[index]
+
+    def near(self, number: Fraction) -> Fraction:
+        return number
+
+    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
+        numbers = self._numbers
+        return lambda start, stop: np.array(
+            [nearest_double((number - origin) / scale) for number in numbers[start:stop]], dtype=np.float64
+        )
+
+
+def private_rational(value: object) -> Fraction:
+    """One private value, exactly; the message never repeats it."""
+    try:
+        return _rational(value)
+    except TypeError:
+        raise InvalidData("values must be numbers; there is something else among them") from None
+    except ValueError:
+        raise InvalidData(_FINITE) from None
+
+
+def _rational(value: object) -> Fraction:
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if not isinstance(value, (float, np.floating, Decimal)):
+        raise TypeError
+    if isinstance(value, np.floating):
+        value = float(value)
+    if not math.isfinite(value):
+        raise ValueError
+    return Fraction(value)

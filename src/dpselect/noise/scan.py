@@ -1,0 +1,247 @@
+"""Questions against one noisy threshold: exact verdicts, one at a time or by the million.
+
+The noisy threshold is drawn once, lazily, and kept; each question gets 16 random bits that name a cell of
+its noise. A verdict needs more bits only where the threshold falls into the very cell that was drawn. All
+cells have the same probability, so that happens once in 65,536 questions *whatever the values are*: the
+rare slow answer (about 0.1 ms) tells nothing about them (THEORY §7).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import refuse
+from dpselect.errors import InvalidData, StateRefused
+from dpselect.noise.draw import LazyDraw, NoisyValue, compare, exact_ball
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
+from dpselect.noise.inputs import (
+    Exact,
+    Scores,
+    Values,
+    exact_scale,
+    exactly,
+    nearest_double,
+    private_rational,
+    scores,
+)
+from dpselect.noise.quantiles import NORMAL, Law, double_above, double_below
+
+#: Stop after the first ⊤, or answer everything.
+Until: TypeAlias = Literal["first", "all"]
+
+_FIRST_BLOCK = 1 << 10
+_BLOCK = 1 << 15
+_LARGEST_DOUBLE = float(np.finfo(np.float64).max)
+
+
+class NoisyThreshold:
+    """A threshold with noise drawn once: is ``value + scale_query · z ≥ threshold + scale_threshold · x``?
+
+    Single questions and arrays may be mixed freely: all meet the same noisy threshold.
+
+    Parameters
+    ----------
+    threshold
+        ρ, public, taken at its exact value.
+    scale_threshold, scale_query
+        What the draws x and z are multiplied by (σ_X and σ_Z for the normal law).
+    law
+        The law of both draws.
+    entropy
+        Where the random bits come from.
+    draw
+        The threshold's own draw x, where a run continues one; otherwise it is drawn here.
+
+    Examples
+    --------
+    >>> run = NoisyThreshold(10.0, scale_threshold=0.1, scale_query=0.2)
+    >>> run.ask(5.0), run.ask(15.0)
+    (False, True)
+    >>> run.ask_many(np.array([5.0, 5.0, 15.0, 5.0])).tolist()
+    [False, False, True]
+    >>> run.ask_many(np.array([5.0, 15.0, 5.0]), until="all").tolist()
+    [False, True, False]
+    """
+
+    def __init__(
+        self,
+        threshold: Exact,
+        *,
+        scale_threshold: Exact,
+        scale_query: Exact,
+        law: Law = NORMAL,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        draw: LazyDraw | None = None,
+    ) -> None:
+        self._threshold = exactly("threshold", threshold)
+        self._scale_threshold = exact_scale("scale_threshold", scale_threshold)
+        self._scale_query = exact_scale("scale_query", scale_query)
+        self._law = law
+        self._entropy = entropy
+        self._forks = forks()
+        self._cell = entropy.cell
+        self._lower_ends, self._upper_ends = law.cell_lists
+        if draw is None:
+            draw = LazyDraw(law, entropy=entropy)
+        while None in draw.balls() or draw.length < 64:
+            draw.refine()
+        self._draw = draw
+        self._cuts: dict[Fraction, tuple[float, float]] = {}
+        # For questions that are doubles: the origin, the factor from differences to distances, and the cuts.
+        self._origin = Fraction(nearest_double(self._threshold, clip=True))
+        self._zero = float(self._origin)
+        self._unit = nearest_double(self._scale_query)
+        self._below, self._above = self._cut(self._origin)
+
+    def __repr__(self) -> str:
+        return f"NoisyThreshold(law={self._law.name})"
+
+    def __reduce__(self) -> str:
+        raise StateRefused(
+            "a noisy threshold holds secret noise and is not copied or pickled; start a new run"
+        )
+
+    def ask(self, value: Exact) -> bool:
+        """Whether one noisy value reaches the noisy threshold (⊤ is ``True``).
+
+        >>> NoisyThreshold(0, scale_threshold=1, scale_query=1).ask(1e9)
+        True
+        """
+        if type(value) is not float or not -_LARGEST_DOUBLE <= value <= _LARGEST_DOUBLE:
+            return self._ask_exactly(value)
+        if self._forks != forks():
+            raise self._forked()
+        distance = (value - self._zero) / self._unit
+        cell = self._cell()
+        if distance + self._upper_ends[cell] < self._below:
+            return False
+        if distance + self._lower_ends[cell] > self._above:
+            return True
+        return self._settle(Fraction(value), cell)
+
+    def ask_many(self, values: Values, *, until: Until = "first") -> NDArray[np.bool_]:
+        """Verdicts in order, up to and including the first ⊤ (``until="first"``) or for all values.
+
+        With ``until="first"`` the result is shorter than the values where a ⊤ was met; what came after it
+        was not asked.
+        """
+        if until not in ("first", "all"):
+            raise refuse("until", until, "'first' or 'all'")
+        if self._forks != forks():
+            raise self._forked()
+        questions = scores(values)
+        origin = questions.near(self._threshold)
+        distances = questions.distances(origin=origin, scale=self._scale_query)
+        verdicts = np.empty(len(questions), dtype=np.bool_)
+        start, size = 0, _FIRST_BLOCK if until == "first" else _BLOCK
+        while start < len(questions):
+            stop = min(start + size, len(questions))
+            answered = self._ask_block(distances(start, stop), start, questions, origin=origin, until=until)
+            verdicts[start : start + len(answered)] = answered
+            if until == "first" and answered[-1]:
+                return verdicts[: start + len(answered)].copy()
+            start, size = stop, _BLOCK
+        return verdicts
+
+    def _ask_block(
+        self,
+        distance: NDArray[np.float64],
+        start: int,
+        questions: Scores,
+        *,
+        origin: Fraction,
+        until: Until,
+    ) -> NDArray[np.bool_]:
+        below, above = self._cut(origin)
+        cells = self._entropy.words(len(distance), dtype=np.uint16)
+        ends = self._law.cells
+        # Distances beyond the doubles meet infinite ends as NaN, for which both comparisons fail: undecided.
+        with np.errstate(invalid="ignore"):
+            surely_above = ends.lower.take(cells) + distance > above
+            possibly_above = ~(ends.upper.take(cells) + distance < below)
+        if until == "first" and surely_above.any():
+            last = int(surely_above.argmax()) + 1
+            surely_above, possibly_above = surely_above[:last], possibly_above[:last]
+        for at in np.flatnonzero(possibly_above & ~surely_above).tolist():
+            surely_above[at] = self._settle(questions.exact(start + at), int(cells[at]))
+            if until == "first" and surely_above[at]:
+                return surely_above[: at + 1]
+        return surely_above
+
+    def _ask_exactly(self, value: Exact) -> bool:
+        """The same question for ints, Fractions and other numbers, none of them rounded."""
+        try:
+            number = private_rational(value)
+        except InvalidData:
+            raise InvalidData("value must be a finite number") from None
+        if self._forks != forks():
+            raise self._forked()
+        below, above = self._cut(self._threshold)
+        distance = nearest_double((number - self._threshold) / self._scale_query)
+        cell = self._cell()
+        if distance + self._upper_ends[cell] < below:
+            return False
+        if distance + self._lower_ends[cell] > above:
+            return True
+        return self._settle(number, cell)
+
+    def _settle(self, value: Fraction, cell: int) -> bool:
+        """The verdict where 16 bits do not decide."""
+        question = NoisyValue(
+            value,
+            scale=self._scale_query,
+            draw=LazyDraw(self._law, entropy=self._entropy, prefix=cell, length=16),
+        )
+        threshold = NoisyValue(self._threshold, scale=self._scale_threshold, draw=self._draw)
+        return compare(question, threshold) > 0
+
+    def _cut(self, origin: Fraction) -> tuple[float, float]:
+        """Scores below the first are ⊥ for certain, scores above the second ⊤, rounding errors included.
+
+        In distances from ``origin`` the noisy threshold is t = (threshold − origin + scale_threshold · x)
+        / scale_query. The errors of a score near t are below 2^-46 (|t| + 1024), as for the noisy
+        maximum; a score more than twice that far out cannot be mistaken.
+        """
+        if origin not in self._cuts:
+            lower, upper = self._draw.balls()
+            with flint.ctx.workprec(192):
+                shift, scale = exact_ball(self._threshold - origin), exact_ball(self._scale_threshold)
+                unit = exact_ball(self._scale_query)
+                least = double_below((shift + scale * lower) / unit)
+                most = double_above((shift + scale * upper) / unit)
+            room = 2.0**-46 * (max(abs(least), abs(most)) + 1024.0)
+            self._cuts[origin] = (least - room, most + room)
+        return self._cuts[origin]
+
+    def _forked(self) -> StateRefused:
+        return StateRefused(
+            "this noisy threshold belongs to the process that drew it; a forked child must start its own"
+        )
+
+
+def scan_above(
+    values: Values,
+    *,
+    threshold: Exact,
+    scale_threshold: Exact,
+    scale_query: Exact,
+    law: Law = NORMAL,
+    entropy: Entropy = SYSTEM_ENTROPY,
+    until: Until = "first",
+) -> NDArray[np.bool_]:
+    """Verdicts of a whole run of above threshold: one noisy threshold, fresh noise for every value.
+
+    See :class:`NoisyThreshold` for the parameters and :meth:`NoisyThreshold.ask_many` for the result.
+
+    >>> scan_above(np.array([0.0, 9.0, 0.0]), threshold=5.0, scale_threshold=0.1, scale_query=0.1).tolist()
+    [False, True]
+    """
+    run = NoisyThreshold(
+        threshold, scale_threshold=scale_threshold, scale_query=scale_query, law=law, entropy=entropy
+    )
+    return run.ask_many(values, until=until)
