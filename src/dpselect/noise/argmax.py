@@ -1,8 +1,8 @@
 """Which value is largest once noise is added: exact, and quicker than adding noise in floating point.
 
-Every candidate gets 16 random bits, which name a cell of the noise with known ends; those in the uppermost
-1/256 get 8 more. A candidate stays only while its upper end reaches the best lower end seen. Nearly always one
-is left; if not, the rest is decided by drawing more bits (THEORY §7).
+Every candidate gets 16 random bits, which name a cell of the noise with known ends; those in the
+uppermost 1/256 get 8 more. A candidate stays only while its upper end reaches the best lower end seen.
+Nearly always one is left; if not, the rest is decided by drawing more bits (THEORY §7).
 
 Time that does not tell: every candidate goes through the same passes whatever the values are, and how
 many are split a second time depends on the random bits alone. What remains: more bits are drawn for
@@ -87,7 +87,8 @@ def decide(
     for start in range(0, len(candidates), _BLOCK):
         stop = min(start + _BLOCK, len(candidates))
         best = _screen(distances(start, stop), start, best, law=law, entropy=entropy, finalists=finalists)
-    finalists.keep(_cutoff(best))
+    if len(finalists.indices) > 1:
+        finalists.keep(_cutoff(best))
     draws = dict(zip(finalists.indices, finalists.draws, strict=True))
     if len(finalists.indices) == 1:
         return finalists.indices[0], draws
@@ -107,7 +108,7 @@ def _screen(
     """Noise one block, add who may still win to the finalists, return the best lower end so far."""
     cells = entropy.words(len(distance), dtype=np.uint16)
     upper = law.cells.upper.take(cells)
-    tail = np.flatnonzero(cells >= FIRST_TAIL_CELL)
+    tail = (cells >= FIRST_TAIL_CELL).nonzero()[0]
     tail_cells = (cells[tail].astype(np.int64) - FIRST_TAIL_CELL) << 8
     tail_cells |= entropy.words(len(tail), dtype=np.uint8)
     upper[tail] = law.tail_cells.upper.take(tail_cells)
@@ -130,7 +131,7 @@ def _screen(
     leader = int(upper.argmax())
     refined[leader] = draw_of(leader)
     best = max(best, float(distance[leader]) + _lower_end(refined[leader]))
-    for at in np.flatnonzero(upper > _cutoff(best)).tolist():
+    for at in (upper > _cutoff(best)).nonzero()[0].tolist():
         finalists.indices.append(start + at)
         finalists.draws.append(draw_of(at))
         finalists.uppers.append(float(upper[at]))
@@ -156,8 +157,9 @@ def _finite_bounds(draw: LazyDraw) -> tuple[float, float]:
 def _cutoff(best: float) -> float:
     """Who does not reach this cannot win against a lower end of ``best``, rounding errors included.
 
-    A score is distance + end, with |end| < 1024. The distance is off by at most 2^-50 of itself, the sum
-    by 2^-53 of itself, so for scores up to twice (|best| + 1024) both sides together are off by less than
-    2^-46 (|best| + 1024); larger negative scores lose by more than half their size.
+    A score is distance + end, with |end| < 2^16 (ends beyond that need more bits than may be drawn). The
+    distance is off by at most 2^-50 of itself, the sum by 2^-53 of itself, so for scores up to twice
+    (|best| + 2^16) both sides together are off by less than 2^-46 (|best| + 2^16); a score below that
+    loses by half its size.
     """
-    return best - 2.0**-46 * (abs(best) + 1024.0)
+    return best - 2.0**-46 * (abs(best) + 65536.0)

@@ -47,7 +47,7 @@ class LazyDraw:
     True
     """
 
-    __slots__ = ("_balls", "entropy", "law", "length", "prefix")
+    __slots__ = ("_balls", "_known", "entropy", "law")
 
     def __init__(
         self, law: Law = NORMAL, *, entropy: Entropy = SYSTEM_ENTROPY, prefix: int = 0, length: int = 0
@@ -56,30 +56,39 @@ class LazyDraw:
             raise refuse("prefix", prefix, "a whole number, 0 or more and below 2^length")
         self.law = law
         self.entropy = entropy
-        self.prefix = prefix
-        self.length = length
-        self._balls: tuple[Any | None, Any | None] | None = None
+        # One tuple, replaced at once: an interruption never leaves bits and their number out of step.
+        self._known = (prefix, length)
+        self._balls: tuple[tuple[int, int], tuple[Any | None, Any | None]] | None = None
 
     def __repr__(self) -> str:
         # The bits are the secret of a release: they are never shown.
         return f"LazyDraw({self.law.name}, {self.length} bits drawn)"
 
+    @property
+    def prefix(self) -> int:
+        """The bits drawn so far, as a whole number below 2^length."""
+        return self._known[0]
+
+    @property
+    def length(self) -> int:
+        """How many bits have been drawn."""
+        return self._known[1]
+
     def refine(self, *, bits: int = 64) -> None:
         """Draw ``bits`` more bits."""
-        if self.length + bits > MOST_BITS:
+        prefix, length = self._known
+        if length + bits > MOST_BITS:
             raise refuse(
                 "entropy", self.entropy, "a source of independent bits; two draws agreed on all of theirs"
             )
-        drawn = self.entropy.bits(bits)
-        self._balls = None
-        self.prefix = self.prefix << bits | drawn
-        self.length += bits
+        self._known = (prefix << bits | self.entropy.bits(bits), length + bits)
 
     def balls(self) -> tuple[Any | None, Any | None]:
         """The ends between which the draw lies, as balls; ``None`` for an infinite end."""
-        if self._balls is None:
-            self._balls = self.law.balls(prefix=self.prefix, length=self.length)
-        return self._balls
+        known = self._known
+        if self._balls is None or self._balls[0] != known:
+            self._balls = known, self.law.balls(prefix=known[0], length=known[1])
+        return self._balls[1]
 
     def bounds(self) -> tuple[float, float]:
         """Doubles between which the draw lies."""

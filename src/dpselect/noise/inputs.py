@@ -30,6 +30,8 @@ Exact: TypeAlias = float | int | Fraction
 #: ``distances(start, stop)`` of some values from a fixed origin, in units of a fixed scale.
 Distances: TypeAlias = Callable[[int, int], FloatArray]
 
+_MOST_RATIONAL_SCALE = Fraction(2**1000)
+_LEAST_RATIONAL_SCALE = 1 / _MOST_RATIONAL_SCALE
 _FINITE = "values must be finite; there is a NaN or an infinity among them"
 
 
@@ -60,6 +62,8 @@ def scores(values: Values) -> Scores:
     Traceback (most recent call last):
     dpselect.errors.InvalidData: values must be finite; there is a NaN or an infinity among them
     """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidData("values must not be masked; give every candidate a value")
     if isinstance(values, (list, tuple)) and len({type(value) for value in values}) > 1:
         # NumPy would round large integers that stand beside floats.
         array = np.empty(len(values), dtype=object)
@@ -107,8 +111,8 @@ def exact_scale(name: str, value: Exact) -> Fraction:
     number = exactly(name, value)
     if number <= 0:
         raise refuse(name, value, "positive and finite")
-    if Fraction(nearest_double(number, clip=True)) != number and not 2.0**-1000 <= number <= 2.0**1000:
-        raise refuse(name, value, "a double, or between 2^-1000 and 2^1000")
+    if not isinstance(value, float) and not _LEAST_RATIONAL_SCALE <= number <= _MOST_RATIONAL_SCALE:
+        raise refuse(name, value, "a float, or between 2^-1000 and 2^1000")
     return number
 
 

@@ -8,6 +8,7 @@ rare slow answer (about 0.1 ms) tells nothing about them (THEORY §7).
 
 from __future__ import annotations
 
+import threading
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -36,7 +37,8 @@ Until: TypeAlias = Literal["first", "all"]
 
 _FIRST_BLOCK = 1 << 10
 _BLOCK = 1 << 15
-_LARGEST_DOUBLE = float(np.finfo(np.float64).max)
+# Differences of doubles up to here do not overflow.
+_LARGEST_QUICK = 2.0**1022
 
 
 class NoisyThreshold:
@@ -84,6 +86,7 @@ class NoisyThreshold:
         self._law = law
         self._entropy = entropy
         self._forks = forks()
+        self._lock = threading.RLock()
         self._cell = entropy.cell
         self._lower_ends, self._upper_ends = law.cell_lists
         if draw is None:
@@ -96,6 +99,7 @@ class NoisyThreshold:
         self._origin = Fraction(nearest_double(self._threshold, clip=True))
         self._zero = float(self._origin)
         self._unit = nearest_double(self._scale_query)
+        self._quick = _LARGEST_QUICK if abs(self._zero) <= _LARGEST_QUICK else -1.0
         self._below, self._above = self._cut(self._origin)
 
     def __repr__(self) -> str:
@@ -112,7 +116,7 @@ class NoisyThreshold:
         >>> NoisyThreshold(0, scale_threshold=1, scale_query=1).ask(1e9)
         True
         """
-        if type(value) is not float or not -_LARGEST_DOUBLE <= value <= _LARGEST_DOUBLE:
+        if type(value) is not float or not -self._quick <= value <= self._quick:
             return self._ask_exactly(value)
         if self._forks != forks():
             raise self._forked()
@@ -175,6 +179,8 @@ class NoisyThreshold:
 
     def _ask_exactly(self, value: Exact) -> bool:
         """The same question for ints, Fractions and other numbers, none of them rounded."""
+        if isinstance(value, np.float64) and -self._quick <= value <= self._quick:
+            return self.ask(float(value))
         try:
             number = private_rational(value)
         except InvalidData:
@@ -198,25 +204,35 @@ class NoisyThreshold:
             draw=LazyDraw(self._law, entropy=self._entropy, prefix=cell, length=16),
         )
         threshold = NoisyValue(self._threshold, scale=self._scale_threshold, draw=self._draw)
-        return compare(question, threshold) > 0
+        with self._lock:
+            return compare(question, threshold) > 0
 
     def _cut(self, origin: Fraction) -> tuple[float, float]:
         """Scores below the first are ⊥ for certain, scores above the second ⊤, rounding errors included.
 
         In distances from ``origin`` the noisy threshold is t = (threshold − origin + scale_threshold · x)
-        / scale_query. The errors of a score near t are below 2^-46 (|t| + 1024), as for the noisy
+        / scale_query. The errors of a score near t are below 2^-46 (|t| + 2^16), as for the noisy
         maximum; a score more than twice that far out cannot be mistaken.
         """
         if origin not in self._cuts:
-            lower, upper = self._draw.balls()
-            with flint.ctx.workprec(192):
-                shift, scale = exact_ball(self._threshold - origin), exact_ball(self._scale_threshold)
-                unit = exact_ball(self._scale_query)
-                least = double_below((shift + scale * lower) / unit)
-                most = double_above((shift + scale * upper) / unit)
-            room = 2.0**-46 * (max(abs(least), abs(most)) + 1024.0)
+            with self._lock:
+                while True:
+                    least, most = self._enclose(origin)
+                    room = 2.0**-46 * (max(abs(least), abs(most)) + 65536.0)
+                    # Where the threshold's noise is far wider than a question's, 64 bits are not enough.
+                    if not most - least > room:
+                        break
+                    self._draw.refine()
             self._cuts[origin] = (least - room, most + room)
         return self._cuts[origin]
+
+    def _enclose(self, origin: Fraction) -> tuple[float, float]:
+        """Doubles around the noisy threshold, as a distance from ``origin``."""
+        lower, upper = self._draw.balls()
+        with flint.ctx.workprec(self._draw.length + 80):
+            shift, scale = exact_ball(self._threshold - origin), exact_ball(self._scale_threshold)
+            unit = exact_ball(self._scale_query)
+            return double_below((shift + scale * lower) / unit), double_above((shift + scale * upper) / unit)
 
     def _forked(self) -> StateRefused:
         return StateRefused(
