@@ -6,12 +6,13 @@ Three integrands over x (THEORY §2), each positive on the line and entire, with
 * its growth under shifts, φ(x)·(∏ Φ(y_g + shift_g)^count_g − ∏ Φ(y_g)^count_g), whose integral is K;
 * its shortfall, φ(x)·(1 − ∏ Φ(y_g)^count_g), whose integral is 1 − J: the growth under endless shifts.
 
-A *majorant* is a list of terms exp(height + slope·(x − m) − (x − m)²/2) whose sum lies above the integrand on the
-whole line: log-concavity makes every tangent such a term. Off the line the two facts used are, for y, t real,
+A *majorant* is a list of terms exp(height + slope·(x − m) − (x − m)²/2) whose sum lies above the integrand on
+the whole line: log-concavity makes every tangent such a term. Off the line, for real y and t:
 
 * |Φ(y + it)| ≤ Φ(y)·exp(t²/2), because Φ(z) = ∫ φ(z − u) du over u > 0 and |φ(v + it)| = φ(v)·exp(t²/2);
-* for y ≥ 0, |Φ(y + it)| ≤ Φ(y)·exp(κt²/2) with κ = E·yλ + E²λ², λ = φ(y)/Φ(y), E = exp(t²/2): the path from y to
-  y + it adds at most φ(y)·E·yt²/2 to the real part and φ(y)·E·t to the imaginary one.
+* for y ≥ 0, with λ = φ(y)/Φ(y) and E = exp(t²/2), |Φ(y + it)| ≤ Φ(y)·exp((E·yλ + E²λ²)t²/2), because the way
+  from y to y + it adds at most φ(y)·E·yt²/2 to the real part and φ(y)·E·t to the imaginary one;
+* for y ≥ 1, |Φ(y + it)| ≤ Φ(y)·exp((E + 2)λ/y), because 1 − Φ(y) is at most φ(y)/y and grows at most E-fold.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from flint import arb
 
 
 class Factor(NamedTuple):
-    """Φ(slope·x + offset)^count, and the shift its argument takes (``None``: an endless one)."""
+    """Φ(slope·x + offset)^power, and the shift its argument takes (``None``: an endless one)."""
 
-    count: arb
+    power: arb
     slope: arb
     offset: arb
     shift: arb | None
@@ -40,12 +41,14 @@ class Term(NamedTuple):
     #: The slope of a further factor φ(slope·x + …) inside the term; 0 where there is none.
     density_slope: arb
     bends: tuple[Bend, ...]
+    #: Whether the term is needed on the real line, or only off it.
+    on_line: bool = True
 
 
 class Bend(NamedTuple):
     """A power of Φ at the point surveyed, from which its growth off the line is bounded."""
 
-    count: arb
+    power: arb
     slope: arb
     argument: arb
     hazard: arb
@@ -78,12 +81,22 @@ class _Normal(NamedTuple):
 
 
 def _normal(y: arb) -> _Normal:
-    root_two = arb(2).sqrt()
     if y > 0:
-        above = (y / root_two).erfc() / 2
+        above = _upper_tail(y)
         return _Normal(1 - above, above, (-above).log1p())
-    below = (-y / root_two).erfc() / 2
+    below = _upper_tail(-y)
     return _Normal(below, 1 - below, below.log())
+
+
+def _upper_tail(y: arb) -> arb:
+    """1 − Φ(y) for y that is not far below 0."""
+    z = y / arb(2).sqrt()
+    if not z > 100:
+        return z.erfc() / 2
+    # flint's erfc loses all accuracy on a far ball with a radius, not on its exact middle. Around that the log
+    # of erfc has a derivative between 0 and −(2z + 2/√π): the normal hazard at t is at most t + √(2/π).
+    spread = z.rad() * (2 * z + 2)
+    return arb(z.mid()).erfc() * (-spread).union(spread).exp() / 2
 
 
 def _half_log_two_pi() -> arb:
@@ -104,7 +117,7 @@ class Product:
         """The product at ``x``, divided by exp(log_scale)."""
         log_value = _log_density(x)
         for factor in self.factors:
-            log_value += factor.count * _normal(factor.slope * x + factor.offset).log_below
+            log_value += factor.power * _normal(factor.slope * x + factor.offset).log_below
         return (log_value - log_scale).exp()
 
     def survey(self, x: arb) -> Survey:
@@ -114,9 +127,9 @@ class Product:
             y = factor.slope * x + factor.offset
             log_below = _normal(y).log_below
             hazard = (_log_density(y) - log_below).exp()
-            log_value += factor.count * log_below
-            log_slope += factor.count * factor.slope * hazard
-            bends.append(Bend(factor.count, factor.slope, y, hazard))
+            log_value += factor.power * log_below
+            log_slope += factor.power * factor.slope * hazard
+            bends.append(Bend(factor.power, factor.slope, y, hazard))
         return Survey(log_value, log_slope, [[Term(log_value, log_slope, arb(0), tuple(bends))]])
 
 
@@ -143,9 +156,10 @@ class Growth:
     def survey(self, x: arb) -> Survey:
         """The growth around ``x``, with two majorants: one sharp for large shifts, one for small.
 
-        The first is the shifted product itself (plus, off the line, the unshifted one). The second writes the growth
-        as ∫ Σ_g count_g·shift_g·exp(q_g(x, τ)) dτ over the way τ from no shift to the whole; each q_g is the log of a
-        product of φ and whole powers of Φ, jointly concave in (x, τ), and so under its tangent plane.
+        The first is the shifted product itself (plus, off the line, the unshifted one). The second writes
+        the growth as ∫ Σ_g count_g·shift_g·exp(q_g(x, τ)) dτ over the way τ from no shift to the whole; each q_g
+        is the log of a product of φ and whole powers of Φ, jointly concave in (x, τ), so below its tangent
+        plane, taken at either end of the way.
         """
         log_bottom = log_top = _log_density(x)
         slope_bottom = slope_top = -x
@@ -158,25 +172,26 @@ class Growth:
             hazard = (_log_density(y) - start.log_below).exp()
             top, step = _gain(factor, x, start)
             gain += step
-            log_bottom += factor.count * start.log_below
-            slope_bottom += factor.count * factor.slope * hazard
-            bends_bottom.append(Bend(factor.count, factor.slope, y, hazard))
-            drift_bottom += factor.count * hazard * (1 if factor.shift is None else factor.shift)
+            log_bottom += factor.power * start.log_below
+            slope_bottom += factor.power * factor.slope * hazard
+            bends_bottom.append(Bend(factor.power, factor.slope, y, hazard))
+            drift_bottom += factor.power * hazard * (1 if factor.shift is None else factor.shift)
             if factor.shift is None:
-                slope_gain -= factor.count * factor.slope * hazard
+                slope_gain -= factor.power * factor.slope * hazard
             else:
                 log_top += top
                 y_top = y + factor.shift
-                hazard_top = (_log_density(y_top) - top / factor.count).exp()
-                slope_top += factor.count * factor.slope * hazard_top
-                slope_gain += factor.count * factor.slope * (hazard_top - hazard)
-                drift_top += factor.count * factor.shift * hazard_top
-                bends_top.append(Bend(factor.count, factor.slope, y_top, hazard_top))
+                hazard_top = (_log_density(y_top) - top / factor.power).exp()
+                slope_top += factor.power * factor.slope * hazard_top
+                if factor.shift != 0:  # or rounding would drown what the other factors gain
+                    slope_gain += factor.power * factor.slope * (hazard_top - hazard)
+                drift_top += factor.power * factor.shift * hazard_top
+                bends_top.append(Bend(factor.power, factor.slope, y_top, hazard_top))
         log_value = log_top + (-(-gain).expm1()).log()
         log_slope = slope_top + slope_gain / gain.expm1()
         whole = [
             Term(log_top, slope_top, arb(0), tuple(bends_top)),
-            Term(log_bottom, slope_bottom, arb(0), tuple(bends_bottom)),
+            Term(log_bottom, slope_bottom, arb(0), tuple(bends_bottom), on_line=False),
         ]
         at_start = _way(
             self.factors, log_bottom, slope_bottom, drift_bottom, bends_bottom, tuple(bends_bottom), 1
@@ -192,13 +207,13 @@ class Growth:
 def _gain(factor: Factor, x: arb, start: _Normal) -> tuple[arb, arb]:
     """count·log Φ(y + shift), and how far that is above count·log Φ(y), relatively accurate when tiny."""
     if factor.shift is None:
-        return arb(0), -factor.count * start.log_below
+        return arb(0), -factor.power * start.log_below
     if factor.shift == 0:
-        return factor.count * start.log_below, arb(0)
+        return factor.power * start.log_below, arb(0)
     y = factor.slope * x + factor.offset
     end = _normal(y + factor.shift)
     gap = start.above - end.above if y > 0 else end.below - start.below
-    return factor.count * end.log_below, factor.count * (gap / start.below).log1p()
+    return factor.power * end.log_below, factor.power * (gap / start.below).log1p()
 
 
 def _way(
@@ -212,18 +227,18 @@ def _way(
 ) -> list[Term]:
     """The tangent-plane terms of the growth, taken where the way starts (1) or ends (−1); empty if of no use.
 
-    Going ``direction`` along the way, q_g changes at most at the rate of its tangent there, so its exponential
+    Going ``direction`` along the way, q_g rises at most at the rate of its tangent there, so its exponential
     integrates to at most min(1, 1/|rate|) where that is negative and to exp(rate) where it is not.
     """
     terms = []
     for factor, point in zip(factors, points, strict=True):
         endless = factor.shift is None
-        pace = arb(1) if endless else factor.shift
+        pace = arb(1) if factor.shift is None else factor.shift
         if pace == 0:
             continue
         lean = -point.argument - point.hazard  # the derivative of log(φ/Φ)
         rate = direction * (drift + pace * lean)
-        height = log_product + point.hazard.log() + (factor.count * pace).log()
+        height = log_product + point.hazard.log() + (factor.power * pace).log()
         if rate < 0:
             shrink = (-rate).log()
             if endless or shrink > 0:

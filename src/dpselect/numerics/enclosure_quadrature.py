@@ -1,11 +1,12 @@
 """Rigorous Gauss–Legendre quadrature of one integrand over the whole line, in ball arithmetic.
 
-The window is cut into panels. On a panel of half-width w, n-point Gauss–Legendre of a function analytic and at most M
-inside the ellipse with foci at the panel's ends and semi-axes w(ρ ± 1/ρ)/2 errs by at most
-(64/15)·w·M·ρ^(−2n)/(1 − ρ^(−2)): its Chebyshev coefficients are at most 2Mρ^(−k), the rule is exact below degree 2n,
-odd degrees cancel, and degree k ≥ 4 contributes at most 2 + 2/(k² − 1) per coefficient. M comes from the integrand's
-majorants, so no ball wider than rounding is ever evaluated, and a far, sharp or lopsided peak costs little more than
-a Gaussian. Panels and tails that cannot matter go to the radius by the same majorants.
+The window is cut into panels. On a panel of half-width w, n-point Gauss–Legendre of a function analytic and
+at most M inside the ellipse with foci at the panel's ends and semi-axes w(ρ ± 1/ρ)/2 errs by at most
+(64/15)·w·M·ρ^(−2n)/(1 − ρ^(−2)): its Chebyshev coefficients are at most 2Mρ^(−k), the rule is exact below
+degree 2n, odd degrees cancel, and degree k ≥ 4 contributes at most 2 + 2/(k² − 1) per coefficient. M comes
+from the integrand's majorants, so no ball wider than rounding is ever evaluated, and a far, sharp or lopsided
+peak costs little more than a Gaussian. Panels and tails that cannot matter go to the radius by the same
+majorants.
 
 How the mode, window and panels are chosen decides the width of the result, never its truth.
 """
@@ -151,7 +152,7 @@ def _width(survey: Survey) -> float:
     curvature = 1.0
     for bend in survey.majorants[0][0].bends:
         y, hazard = _number(bend.argument), _number(bend.hazard)
-        curvature += _number(bend.count) * _number(bend.slope) ** 2 * max(hazard * (y + hazard), 0.0)
+        curvature += _number(bend.power) * _number(bend.slope) ** 2 * max(hazard * (y + hazard), 0.0)
     return 1 / math.sqrt(curvature)
 
 
@@ -190,7 +191,8 @@ def _tail(survey: Survey, log_scale: arb, side: int) -> tuple[arb | None, float]
     """The integral from the surveyed point outward, at most; and how fast that bound falls there."""
     best: arb | None = None
     best_rate = 0.0
-    for terms in survey.majorants:
+    for majorant in survey.majorants:
+        terms = [term for term in majorant if term.on_line]
         slopes = [-side * term.slope for term in terms]
         if not all(slope > 0 for slope in slopes):
             continue
@@ -264,6 +266,8 @@ def _number_or_inf(ball: arb) -> arb:
 def _height(terms: list[Term], log_scale: arb, along: arb, across: arb) -> arb:
     total, growth = arb(0), {}
     for term in terms:
+        if across == 0 and not term.on_line:
+            continue
         key = id(term.bends)
         if key not in growth:
             growth[key] = sum((_bending(bend, along, across) for bend in term.bends), across * across / 2)
@@ -273,25 +277,23 @@ def _height(terms: list[Term], log_scale: arb, along: arb, across: arb) -> arb:
     return total.upper()
 
 
-#: 2φ(1), rounded up: r·φ(r)/Φ(r) is no larger for any r ≥ 0.
-_LARGEST_PULL = 0.484
-
-
 def _bending(bend: Bend, along: arb, across: arb) -> arb:
-    """The log of what |Φ|^count gains over Φ^count off the line: count·κt²/2 (see the integrand's module)."""
-    step = abs(bend.slope) * along
-    squared = (bend.slope * across) ** 2
-    lowest = bend.argument - step
-    share = arb(1)
-    if lowest >= 0 and squared < 1:
-        # log(φ/Φ) is concave with derivative −(y + φ/Φ), and y·φ/Φ falls beyond y = 1.
-        hazard = bend.hazard * (step * (bend.argument + bend.hazard)).exp()
-        swell = (squared / 2).exp()
-        pull = lowest * hazard if lowest >= 1 else arb(_LARGEST_PULL)
-        sharper = (swell * pull + (swell * hazard) ** 2).upper()
-        if sharper < 1:
-            share = sharper
-    return bend.count * share * squared / 2
+    """The log of what |Φ|^count gains over Φ^count off the line, by the best of three bounds."""
+    half_square = (bend.slope * across) ** 2 / 2
+    gain = half_square
+    lowest = bend.argument - abs(bend.slope) * along
+    if lowest >= 1:
+        # Beyond 1 both φ/Φ ≤ φ/Φ(1) and y·φ/Φ fall as y grows, so the lowest argument is the worst.
+        hazard = (-lowest * lowest / 2).exp() / _ROOT_TWO_PI_TIMES_MASS
+        swell = half_square.exp()
+        sharper = half_square * swell * hazard * (lowest + swell * hazard)
+        farther = (swell + 2) * hazard / lowest
+        gain = min(bound for bound in (gain.upper(), sharper.upper(), farther.upper()) if bound.is_finite())
+    return bend.power * gain
+
+
+#: √(2π)·Φ(1) = 2.1089…, rounded down.
+_ROOT_TWO_PI_TIMES_MASS = 2.1
 
 
 def _gauss_legendre(integrand: Integrand, panel: _Panel, log_scale: arb) -> arb:
