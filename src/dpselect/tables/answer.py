@@ -1,0 +1,135 @@
+"""From a table and a question to bounded, fixed-point queries (THEORY §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dpselect.checks import FloatArray
+from dpselect.errors import InvalidParameter, SourceError
+from dpselect.privacy.family import QueryFamily
+from dpselect.tables.calendar import Candidates
+from dpselect.tables.curator import CuratorReport
+from dpselect.tables.progress import Progress, watched
+from dpselect.tables.question import Question
+from dpselect.tables.rows import contributions, examine, readable_times, usable_rows
+from dpselect.tables.source import engine_failures, open_source
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BoundedQuery:
+    """One query per candidate, each within the family's range. The values are private: a mechanism's food.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The public candidates.
+    family : QueryFamily
+        The public range, Δ and direction.
+    totals : tuple of int
+        The exact integers, in steps.
+    step : Fraction
+        What one step is worth: query = total · step. For a series it follows the data, and is private.
+    natural_unit : Fraction
+        What a query of 1 is in the readings' unit.
+    """
+
+    labels: tuple[str, ...]
+    family: QueryFamily
+    totals: tuple[int, ...]
+    step: Fraction
+    natural_unit: Fraction = Fraction(1)
+    examine: Callable[[], CuratorReport] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"BoundedQuery({len(self)} candidates, {self.family!r}, values withheld)"
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def exact_values(self) -> tuple[Fraction, ...]:
+        """The queries as exact fractions."""
+        return tuple(total * self.step for total in self.totals)
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The queries as the nearest doubles. The family's Δ allows for this rounding."""
+        return np.array([float(value) for value in self.exact_values], dtype=np.float64)
+
+    def query_at(self, natural: int | float | Fraction) -> float:
+        """A number in the readings' unit (a threshold, say) on the scale of the queries."""
+        return float(Fraction(natural) / self.natural_unit)
+
+    @cached_property
+    def curator_report(self) -> CuratorReport:
+        """Counts of the rows left out or cut, sensitive; taken when first asked for, in extra passes."""
+        if self.examine is None:
+            return CuratorReport()
+        return self.examine()
+
+
+def bounded_query(
+    source: object, question: Question, candidates: Candidates, *, progress: Progress | None = None
+) -> BoundedQuery:
+    """Asks a question of a table: one bounded query per public candidate.
+
+    The same rows give the same integers on every engine, in any order and any partitioning.
+
+    Parameters
+    ----------
+    source : ibis.Table or object
+        A table, or anything :func:`~dpselect.tables.open_source` opens with its defaults.
+    question : Question
+        What is asked.
+    candidates : Calendar or Categories
+        The public periods or categories.
+    progress : callable, optional
+        Called now and then with the share done, from 0 to 1, where the engine tells (DuckDB does).
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from dpselect.tables import Calendar
+    >>> readings = pyarrow.table({
+    ...     "meter": ["a", "a", "b"],
+    ...     "at": ["2013-01-01", "2013-01-01", "2013-01-02"],
+    ...     "kwh": [1.5, 99.0, 2.0],
+    ... })
+    >>> question = Question(user="meter", time="at", value="kwh", cap=10, grid=100, population=4)
+    >>> answer = bounded_query(readings, question, Calendar("2013-01-01", "2013-01-03"))
+    >>> answer.totals
+    (100, 20, 0)
+    >>> answer.values.tolist()
+    [0.25, 0.05, 0.0]
+    >>> answer.family.sensitivity  # 1/4, and a breath for writing the values as doubles
+    0.25000000000000...
+    """
+    if not isinstance(question, Question):
+        raise InvalidParameter(f"question must be a Question; got {type(question).__name__}")
+    table = open_source(source)
+    rows = usable_rows(table, question, candidates)
+    with engine_failures("answering the question"), watched(table, progress):
+        found = contributions(rows, question).group_by("key").agg(total=lambda part: part["steps"].sum())
+        counted = found.to_pyarrow().to_pydict()
+    by_key = dict(zip(counted["key"], counted["total"], strict=True))
+    if not by_key and not readable_times(table, question, candidates):
+        raise SourceError(
+            f"no time in column {question.time!r} can be read; write 2013-01-31 14:00 or give time_format"
+        )
+    keys = candidates.labels if question.category else range(len(candidates))
+    # More persons than the public N must not push a query out of its range; the cut keeps Δ and direction.
+    totals = tuple(max(0, min(int(by_key.get(key, 0)), question.most_steps)) for key in keys)
+    uncut = sum(1 for total in by_key.values() if total > question.most_steps)
+    return BoundedQuery(
+        labels=candidates.labels,
+        family=question.family,
+        totals=totals,
+        step=question.step,
+        natural_unit=question.natural_unit,
+        examine=lambda: examine(table, question, candidates, totals_cut=uncut),
+    )

@@ -1,0 +1,65 @@
+"""From a column of readings to whole steps, the same on every engine.
+
+Sums of floating-point numbers depend on the order of the rows, and engines choose their own order. So every
+reading is first rounded to a whole number of steps by operations that IEEE 754 defines exactly (one product,
+at most one quotient, one sum, one floor), and only integers are added up.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpselect.errors import SourceError
+from dpselect.tables.instants import Expression
+
+#: Readings of this magnitude or more count as infinite, and are left out like NaN.
+INFINITE = 1e308
+_NUMBER = r"\A *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})? *\z"
+
+
+def reading(column: Expression) -> Expression:
+    """The column as double precision, null where there is no finite number."""
+    import ibis
+
+    kind = column.type()
+    if kind.is_string():
+        # Engines disagree about what else is a number (hexadecimal, underscores, suffixes).
+        column = ibis.ifelse(column.re_search(_NUMBER), column, ibis.null("string")).strip().cast("float64")
+    elif kind.is_decimal():
+        # Through text, because that conversion is correctly rounded everywhere.
+        column = column.cast("string").cast("float64")
+    elif kind.is_floating() or kind.is_integer():
+        column = column.cast("float64")
+    else:
+        raise SourceError(
+            f"the value column {column.get_name()!r} must hold numbers or text; it holds {kind}: convert it"
+        )
+    if kind.is_integer():
+        return column
+    # NaN fails both comparisons where NaN is unordered, and the second where it is the largest number.
+    return ibis.ifelse((column > -INFINITE) & (column < INFINITE), column, ibis.null("float64"))
+
+
+def steps(number: Expression, *, cap: Fraction, grid: int) -> Expression:
+    """A reading as whole steps of cap/grid, half a step up, cut to [0, grid]; null for null.
+
+    The cut comes before the conversion to an integer, which 1e300 would overflow. Since readings below 0
+    count as 0, cutting each one at the cap does not change any sum that is cut at the cap.
+    """
+    import ibis
+
+    scale = Fraction(grid) / cap
+    scaled = number * ibis.literal(scale.numerator, "int64").cast("float64")
+    if scale.denominator > 1:
+        scaled = scaled / ibis.literal(scale.denominator, "int64").cast("float64")
+    scaled = ibis.ifelse(scaled < 0, 0.0, ibis.ifelse(scaled > float(grid), float(grid), scaled))
+    return (scaled + 0.5).floor().cast("int64")
+
+
+def rounded_quotient(total: Expression, count: Expression) -> Expression:
+    """total / count to the nearest integer, half up, exact on every engine for non-negative integers.
+
+    Taking the remainder off first leaves a whole quotient, which survives engines that divide in doubles.
+    """
+    doubled, divisor = total * 2 + count, count * 2
+    return ((doubled - doubled % divisor) / divisor).round().cast("int64")

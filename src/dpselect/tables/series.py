@@ -1,0 +1,134 @@
+"""Queries from a series that somebody already added up over persons: one row per period, nobody named."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from decimal import Decimal
+from fractions import Fraction
+from math import lcm
+from typing import cast
+
+from dpselect.checks import refuse
+from dpselect.errors import InvalidParameter, SourceError
+from dpselect.privacy.family import QueryFamily
+from dpselect.tables.answer import BoundedQuery
+from dpselect.tables.calendar import Calendar
+from dpselect.tables.curator import CuratorReport
+from dpselect.tables.instants import period_index
+from dpselect.tables.question import exact_number, whole_number, written_sensitivity
+from dpselect.tables.readings import reading
+from dpselect.tables.rows import check_columns
+from dpselect.tables.source import engine_failures, open_source
+
+
+def series_query(
+    source: object,
+    *,
+    time: str,
+    value: str,
+    candidates: Calendar,
+    maximum: int | float | str | Fraction | Decimal,
+    population: int | None = None,
+    sensitivity: int | float | str | Fraction | Decimal | None = None,
+    monotone: bool = False,
+    time_format: str | None = None,
+) -> BoundedQuery:
+    """Queries in [0, 1] from an aggregate series: each period's value as a share of a public maximum.
+
+    Nothing in such a table says what one person did, so nothing here can bound it: **the curator vouches for
+    Δ**. If one person can move a period's value by more than declared, the guarantee does not hold.
+
+    Parameters
+    ----------
+    source : ibis.Table or object
+        A table, or anything :func:`~dpselect.tables.open_source` opens with its defaults.
+    time, value : str
+        The columns. Rows of one period are added up, exactly; a period without rows has value 0.
+    candidates : Calendar
+        The public periods.
+    maximum : number or str
+        A public number; values above it count as it, values below 0 as 0.
+    population : int
+        Declares Δ = 1/population: no person moves a value by more than maximum / population.
+    sensitivity : number or str
+        Or declares it in the series' own unit: no person moves a value by more than this.
+    monotone : bool
+        Declares that adding a person never lowers any value (as for counts of trips) and neighbours differ by
+        adding or removing one person.
+    time_format : str, optional
+        As in :class:`~dpselect.tables.Question`.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> days = pyarrow.table({"day": ["2011-01-01", "2011-01-02"], "trips": [654, 670]})
+    >>> january = Calendar("2011-01-01", "2011-01-03")
+    >>> answer = series_query(
+    ...     days, time="day", value="trips", candidates=january, maximum=1000, population=1000)
+    >>> answer.values.tolist()
+    [0.654, 0.67, 0.0]
+    """
+    if not isinstance(candidates, Calendar):
+        raise refuse("candidates", candidates, "a Calendar, given by the curator")
+    top = exact_number("maximum", maximum)
+    if top <= 0:
+        raise refuse("maximum", maximum, "positive")
+    delta = _declared(top, population, sensitivity)
+    table = open_source(source)
+    check_columns(table, [time, value])
+    with engine_failures("reading the series"):
+        rows = table.select(
+            stamp=table[time],
+            key=period_index(table[time], calendar=candidates, time_format=time_format),
+            reading=reading(table[value]),
+        )
+        found = rows.to_pyarrow().to_pydict()
+    stamped = [stamp for stamp in found["stamp"] if stamp is not None]
+    if stamped and not any(key is not None for key in found["key"]):
+        raise SourceError(f"no time in column {time!r} can be read; write 2013-01-31 or give time_format")
+    sums: defaultdict[int, Fraction] = defaultdict(Fraction)
+    used = 0
+    for key, number in zip(found["key"], found["reading"], strict=True):
+        if key is not None and 0 <= key < len(candidates) and number is not None:
+            sums[int(key)] += Fraction(number)
+            used += 1
+    shares = [min(Fraction(1), max(Fraction(0), sums[index] / top)) for index in range(len(candidates))]
+    step = Fraction(1, lcm(*(share.denominator for share in shares)))
+    family = QueryFamily(
+        lower=0.0,
+        upper=1.0,
+        # The step of this table is private, so Δ allows for rounding whether or not it happens.
+        sensitivity=cast(
+            float, min(written_sensitivity(delta, step=Fraction(1, 3), upper=Fraction(1)), Fraction(1))
+        ),
+        monotone=monotone,
+    )
+    report = CuratorReport(
+        rows=len(found["key"]),
+        without_candidate=sum(key is None for key in found["key"]),
+        outside_candidates=sum(key is not None and not 0 <= key < len(candidates) for key in found["key"]),
+        without_reading=sum(number is None for number in found["reading"]),
+        used=used,
+        totals_cut=sum(total > top for total in sums.values()),
+    )
+    return BoundedQuery(
+        labels=candidates.labels,
+        family=family,
+        totals=tuple(int(share / step) for share in shares),
+        step=step,
+        natural_unit=top,
+        examine=lambda: report,
+    )
+
+
+def _declared(top: Fraction, population: int | None, sensitivity: object) -> Fraction:
+    if (population is None) == (sensitivity is None):
+        raise InvalidParameter(
+            "declare what one person can change: give population or sensitivity, one of them"
+        )
+    if population is not None:
+        return Fraction(1, whole_number("population", population, most=2**53))
+    declared = exact_number("sensitivity", sensitivity)
+    if declared <= 0:
+        raise refuse("sensitivity", sensitivity, "positive")
+    return declared / top

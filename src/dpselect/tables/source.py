@@ -1,0 +1,268 @@
+"""Opening a table wherever it lives: files, databases, objects in memory, on the engine of choice."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dpselect.checks import refuse
+from dpselect.errors import DPSelectError, SourceError
+
+#: An Ibis table; Ibis is imported only when one is opened.
+Table: TypeAlias = Any
+
+_ENDINGS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
+#: Places files can live that an engine fetches by itself.
+_REMOTE = ("s3://", "gs://", "gcs://", "az://", "abfss://", "hdfs://", "http://", "https://")
+_NUMBERED = count()
+
+
+def open_source(
+    data: object,
+    *,
+    backend: str = "duckdb",
+    table: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Table:
+    """Opens a table on an engine, as an Ibis table. Nothing is read yet beyond names and types.
+
+    Parameters
+    ----------
+    data : str or Path or list or DataFrame or pyarrow.Table or ibis.Table
+        A file, a pattern (``readings/*.parquet``), a folder or a list of files, CSV (also ``.csv.gz``) or
+        Parquet; a database URL (``duckdb://``, ``sqlite://``, ``postgres://``, whatever Ibis connects to)
+        with ``table``; a pandas or Polars frame or an Arrow table; or an Ibis table, returned as it is.
+        CSV columns are read as text on every engine, so that none of them guesses types its own way.
+    backend : str
+        The engine for files and objects: ``"duckdb"``, ``"polars"``, ``"spark"``, or another that Ibis has.
+    table : str, optional
+        The table's name, for a database URL.
+    options : mapping, optional
+        Settings for the engine, e.g. ``{"memory_limit": "3GiB"}`` for DuckDB.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> readings = pyarrow.table({"meter": ["a"], "at": ["2013-01-01"], "kwh": [1.5]})
+    >>> open_source(readings).columns
+    ('meter', 'at', 'kwh')
+    >>> open_source("no/such/file.csv")
+    Traceback (most recent call last):
+        ...
+    dpselect.errors.SourceError: no file matches 'no/such/file.csv'; check the path
+    """
+    ibis = _ibis()
+    if isinstance(data, ibis.Table):
+        return data
+    settings = dict(options or {})
+    if isinstance(data, str) and "://" in data and not data.startswith(_REMOTE):
+        return _from_database(data, table, settings)
+    if table is not None:
+        raise refuse("table", table, "left out unless the data is a database URL")
+    engine = _engine_name(backend)
+    if isinstance(data, str | Path | list | tuple):
+        files = _files(data)
+        with engine_failures(f"reading {data if isinstance(data, str | Path) else files[0]} with {backend}"):
+            return _from_files(files, engine, settings)
+    return _from_memory(_arrow(data), engine, settings)
+
+
+def _ibis() -> Any:
+    try:
+        import ibis
+    except ImportError:
+        raise SourceError("tables need Ibis; install dpselect[tables]") from None
+    return ibis
+
+
+@contextmanager
+def engine_failures(doing: str) -> Iterator[None]:
+    """Turns whatever an engine raises into one line, without the engine's own text, which may quote rows."""
+    try:
+        with warnings.catch_warnings():
+            # What Ibis and its engines have to settle between them (calls on their way out) is theirs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    except DPSelectError:
+        raise
+    except ImportError as failure:
+        raise SourceError(f"{doing} needs a package that is not installed: {failure.name}") from None
+    except MemoryError:
+        raise SourceError(f"{doing} ran out of memory; use DuckDB with a memory_limit, or Spark") from None
+    except Exception as failure:  # engines share no base class
+        raise SourceError(
+            f"{doing} failed ({type(failure).__name__}); check that the data is readable and of this form"
+        ) from None
+
+
+def _engine_name(backend: object) -> str:
+    known = sorted({entry.name for entry in entry_points(group="ibis.backends")})
+    name = "pyspark" if backend == "spark" else backend
+    if not isinstance(name, str) or name not in known:
+        raise refuse("backend", backend, "one of duckdb, polars, spark, or another engine of Ibis")
+    return name
+
+
+def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
+    """The files meant, in name order, all of one kind."""
+    found: list[str] = []
+    for place in data if isinstance(data, list | tuple) else [data]:
+        text = str(place)
+        if text.startswith(_REMOTE):
+            found.append(text)
+        elif Path(text).is_dir():
+            found += sorted(str(path) for path in Path(text).iterdir() if _kind(path.name))
+        elif Path(text).is_file():
+            found.append(text)
+        else:
+            found += sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - patterns may be absolute
+    if not found:
+        raise SourceError(f"no file matches {str(data)!r}; check the path")
+    kinds = {_kind(name) for name in found}
+    if None in kinds or len(kinds) != 1:
+        raise SourceError(
+            f"cannot tell how to read {str(data)!r}; files must end in .csv, .csv.gz or .parquet, all alike"
+        )
+    return found
+
+
+def _kind(name: str) -> str | None:
+    return next((kind for ending, kind in _ENDINGS.items() if name.lower().endswith(ending)), None)
+
+
+def _header(path: str) -> str:
+    try:
+        with gzip.open(path, "rt") if path.endswith(".gz") else Path(path).open() as file:
+            return str(file.readline()).strip()
+    except (OSError, EOFError, UnicodeDecodeError):
+        raise SourceError(
+            f"cannot read {path!r}; check that it is a text or gzip file you may open"
+        ) from None
+
+
+def _from_files(files: list[str], engine: str, settings: dict[str, Any]) -> Table:
+    csv = _kind(files[0]) == "csv"
+    if csv:
+        # Engines match several files' columns by place or by name, each its own way: only one header is safe.
+        headers = {path: _header(path) for path in files if not path.startswith(_REMOTE)}
+        for path, header in headers.items():
+            if not header:
+                raise SourceError(f"{path!r} is empty; a CSV file needs a first line with the column names")
+            if header != next(iter(headers.values())):
+                raise SourceError(
+                    f"the first line of {path!r} differs from the other files'; give them one header"
+                )
+    if engine == "duckdb":
+        connection = _ibis().duckdb.connect(**settings)
+        if csv:
+            return connection.read_csv(files, all_varchar=True, header=True)
+        return connection.read_parquet(files)
+    if engine == "polars":
+        import polars
+
+        connection = _ibis().polars.connect()
+        name = _fresh_name()
+        frame = polars.scan_csv(files, infer_schema=False) if csv else polars.scan_parquet(files)
+        return connection.create_table(name, frame)
+    if engine == "pyspark":
+        from dpselect.tables.spark import spark_table
+
+        return spark_table(
+            lambda session: session.read.csv(files, header=True) if csv else session.read.parquet(*files),
+            settings,
+        )
+    connection = getattr(_ibis(), engine).connect(**settings)
+    return connection.read_csv(files) if csv else connection.read_parquet(files)
+
+
+def _fresh_name() -> str:
+    return f"dpselect_source_{next(_NUMBERED)}"
+
+
+def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Table:
+    scheme, _, rest = url.partition("://")
+    if _engine_name_or_none(scheme) is None:
+        raise SourceError(
+            f"no engine of Ibis is called {scheme!r}; use e.g. duckdb://, sqlite:// or postgres://"
+        )
+    if not table:
+        raise SourceError(f"a {scheme}:// source needs the name of a table; give table=")
+    place = rest.partition("?")[0]
+    if scheme in ("duckdb", "sqlite"):
+        # Connecting would create the file: a slip in the path must not end as an empty answer.
+        if not Path(place).is_file():
+            raise SourceError(f"no database file at {place!r}; check the path")
+        if scheme == "duckdb":
+            settings.setdefault("read_only", True)
+    # The URL may hold a password, so messages name only the scheme.
+    with engine_failures(f"connecting to the {scheme} database"):
+        connection = _ibis().connect(url, **settings)
+        names = connection.list_tables()
+    if table not in names:
+        raise SourceError(f"the database has no table {table!r}; check the name")
+    with engine_failures(f"opening table {table!r}"):
+        return connection.table(table)
+
+
+def _engine_name_or_none(scheme: str) -> str | None:
+    aliases = {"postgresql": "postgres", "spark": "pyspark"}
+    known = {entry.name for entry in entry_points(group="ibis.backends")}
+    name = aliases.get(scheme, scheme)
+    return name if name in known else None
+
+
+def _arrow(data: object) -> Any:
+    """A pandas or Polars frame, or anything that speaks Arrow, as a plain Arrow table."""
+    import pyarrow
+
+    with engine_failures("converting the data to Arrow"):
+        if hasattr(data, "collect") and hasattr(data, "lazy"):
+            data = data.collect()
+        if isinstance(data, pyarrow.Table):
+            arrow = data
+        elif hasattr(data, "iloc"):
+            arrow = pyarrow.Table.from_pandas(data, preserve_index=False)
+        elif hasattr(data, "to_arrow"):
+            arrow = data.to_arrow()
+        elif hasattr(data, "__arrow_c_stream__"):
+            arrow = pyarrow.table(data)
+        else:
+            raise SourceError(
+                f"cannot open a {type(data).__name__} as a table; give a path, a database URL, a data frame, "
+                "an Arrow table or an Ibis table"
+            )
+        fields = []
+        for field in arrow.schema:
+            kind = field.type
+            kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+            if pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind):
+                kind = pyarrow.string()
+            if pyarrow.types.is_timestamp(kind):
+                kind = pyarrow.timestamp("us", tz=kind.tz)  # what every engine can hold
+            if pyarrow.types.is_null(kind):
+                kind = pyarrow.string()
+            fields.append(pyarrow.field(field.name, kind))
+        return arrow.cast(pyarrow.schema(fields), safe=False)
+
+
+def _from_memory(arrow: Any, engine: str, settings: dict[str, Any]) -> Table:
+    with engine_failures(f"loading the data into {engine}"):
+        if engine == "pyspark":
+            from dpselect.tables.spark import spark_table
+
+            zoned = {field.name for field in arrow.schema if getattr(field.type, "tz", None)}
+            return spark_table(lambda session: session.createDataFrame(arrow), settings, instants=zoned)
+        connection = getattr(_ibis(), engine).connect(**settings)
+        name = _fresh_name()
+        if engine == "duckdb":
+            connection.con.register(name, arrow)
+            return connection.table(name)
+        return connection.create_table(name, arrow, temp=None if engine == "polars" else True)

