@@ -1,0 +1,215 @@
+"""One open run of above threshold: a noisy threshold, its questions, and what they cost so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import FloatArray, counts, refuse
+from dpselect.errors import InvalidData, StateRefused
+from dpselect.mechanisms.grid_release import noise_of
+from dpselect.mechanisms.outcomes import Noise, Verdict
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
+from dpselect.noise.entropy import Entropy
+from dpselect.noise.quantiles import Law
+from dpselect.noise.rows import VerdictRows, scan_rows
+from dpselect.noise.scan import NoisyThreshold, Until
+from dpselect.privacy.classical import upward
+from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.loss import Loss
+
+
+class AboveThreshold(Protocol):
+    """The side of a mechanism that a run needs."""
+
+    @property
+    def family(self) -> QueryFamily:
+        """Range and sensitivity of the questions."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """ρ, public."""
+        ...
+
+    def loss(self, *, below: int, above: int) -> float | FloatArray:
+        """Ex-post ε of a transcript with so many ⊥ and ⊤ under one noisy threshold."""
+        ...
+
+
+class Run:
+    """Questions against one noisy threshold, and an odometer.
+
+    With ``until="first"`` the run ends at its first ⊤. With ``until="all"`` it goes on under the same noisy
+    threshold, which the loss accounts for. :attr:`loss` is a function of the answers, so it may be published.
+
+    A run holds secret noise: it cannot be copied or pickled, and a forked child cannot use its parent's.
+
+    Examples
+    --------
+    >>> from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+    >>> family = QueryFamily(lower=0, upper=100, sensitivity=1)
+    >>> watcher = LaplaceAboveThreshold(family, threshold=50, scale_threshold=1.0, scale_query=2.0)
+    >>> run = watcher.start()
+    >>> run.ask(3), run.loss
+    (<Verdict.BELOW: 'below'>, Loss(epsilon=0.5, delta=0.0))
+    >>> run.ask_many([5, 1, 99, 2]).tolist(), run.open
+    ([False, False, True], False)
+    >>> run.below, run.above, run.loss
+    (3, 1, Loss(epsilon=2.0, delta=0.0))
+    """
+
+    def __init__(
+        self,
+        mechanism: AboveThreshold,
+        *,
+        line: NoisyThreshold,
+        until: Until,
+        outside: OutsidePolicy,
+        noise: Noise,
+    ) -> None:
+        self._mechanism = mechanism
+        self._line = line
+        self._until = until
+        self._outside: OutsidePolicy = outside
+        self._below = 0
+        self._above = 0
+        self._open = True
+        #: Whether the noise can be repeated by someone who knows the seed.
+        self.noise: Noise = noise
+
+    def __repr__(self) -> str:
+        return f"<Run of {self._below} below and {self._above} above, {'open' if self._open else 'ended'}>"
+
+    def __reduce__(self) -> str:
+        raise StateRefused("a run holds secret noise and is not copied or pickled; start a new run")
+
+    @property
+    def below(self) -> int:
+        """How many ⊥ were answered."""
+        return self._below
+
+    @property
+    def above(self) -> int:
+        """How many ⊤ were answered."""
+        return self._above
+
+    @property
+    def open(self) -> bool:
+        """Whether the run takes more questions."""
+        return self._open
+
+    @property
+    def loss(self) -> Loss:
+        """What the answers so far cost; more for every further answer, nothing before the first."""
+        return Loss(epsilon=float(self._mechanism.loss(below=self._below, above=self._above)))
+
+    def ask(self, value: PrivateValues) -> Verdict:
+        """⊥ or ⊤ for one value."""
+        if not self._open:
+            raise self._ended()
+        number = admit_one(value, family=self._mechanism.family, outside=self._outside)
+        if self._line.ask(number):
+            self._above += 1
+            self._open = self._until == "all"
+            return Verdict.ABOVE
+        self._below += 1
+        return Verdict.BELOW
+
+    def ask_many(self, values: PrivateValues) -> NDArray[np.bool_]:
+        """Verdicts in order, ⊤ as ``True``; the array ends with the first ⊤ where the run does."""
+        if not self._open:
+            raise self._ended()
+        numbers = admit(values, family=self._mechanism.family, outside=self._outside)
+        verdicts = self._line.ask_many(numbers, until=self._until)
+        above = int(np.count_nonzero(verdicts))
+        self._above += above
+        self._below += len(verdicts) - above
+        self._open = self._until == "all" or above == 0
+        return verdicts
+
+    def close(self) -> None:
+        """End the run; what was answered stays paid for, and nothing more can be asked."""
+        self._open = False
+
+    def _ended(self) -> StateRefused:
+        return StateRefused("this run has ended; start a new one, with a new noisy threshold")
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Many independent runs over the same values (1 ⊤, 0 ⊥, −1 not asked) and what showing all would cost."""
+
+    verdicts: VerdictRows
+    loss: Loss
+    noise: Noise = "private"
+
+
+def start(
+    mechanism: AboveThreshold,
+    *,
+    scale_threshold: float,
+    scale_query: float,
+    law: Law,
+    entropy: Entropy,
+    until: Until,
+    outside: OutsidePolicy,
+) -> Run:
+    """Draw the noisy threshold and open a run."""
+    if until not in ("first", "all"):
+        raise refuse("until", until, '"first" or "all"')
+    if outside not in ("refuse", "clip"):
+        raise refuse("outside", outside, '"refuse" or "clip"')
+    line = NoisyThreshold(
+        mechanism.threshold,
+        scale_threshold=scale_threshold,
+        scale_query=scale_query,
+        law=law,
+        entropy=entropy,
+    )
+    return Run(mechanism, line=line, until=until, outside=outside, noise=noise_of(entropy))
+
+
+def run_many(
+    mechanism: AboveThreshold,
+    values: PrivateValues,
+    *,
+    times: int,
+    scale_threshold: float,
+    scale_query: float,
+    law: Law,
+    entropy: Entropy,
+    until: Until,
+    outside: OutsidePolicy,
+) -> Runs:
+    """``times`` independent runs over the same values; doubles only."""
+    if until not in ("first", "all"):
+        raise refuse("until", until, '"first" or "all"')
+    admitted = admit(values, family=mechanism.family, outside=outside)
+    number = int(counts("times", times, least=1))
+    if not isinstance(admitted, np.ndarray):
+        raise InvalidData("values must be doubles, or integers within ±2**53, to be asked many times at once")
+    verdicts = scan_rows(
+        np.broadcast_to(admitted, (number, len(admitted))),
+        threshold=mechanism.threshold,
+        scale_threshold=scale_threshold,
+        scale_query=scale_query,
+        law=law,
+        entropy=entropy,
+        until=until,
+    )
+    return Runs(verdicts=verdicts, loss=_total_loss(mechanism, verdicts), noise=noise_of(entropy))
+
+
+def _total_loss(mechanism: AboveThreshold, verdicts: VerdictRows) -> Loss:
+    """The ex-post losses of all runs, added; runs with the same counts are priced once."""
+    answers = np.stack([(verdicts == 0).sum(axis=1), (verdicts == 1).sum(axis=1)], axis=1)
+    kinds, repeats = np.unique(answers, axis=0, return_counts=True)
+    spent = Fraction(0)
+    for (below, above), repeated in zip(kinds.tolist(), repeats.tolist(), strict=True):
+        spent += int(repeated) * Fraction(float(mechanism.loss(below=below, above=above)))
+    return Loss(epsilon=upward(spent))
