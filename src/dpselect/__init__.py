@@ -25,7 +25,18 @@ _HOMES = {
     "GaussianAboveThreshold": "dpselect.mechanisms.gaussian_above_threshold",
 }
 
-_ROOMS = {"numerics", "privacy", "noise", "mechanisms", "composition", "tables", "planning", "report", "paper", "errors"}
+_ROOMS = {
+    "numerics",
+    "privacy",
+    "noise",
+    "mechanisms",
+    "composition",
+    "tables",
+    "planning",
+    "report",
+    "paper",
+    "errors",
+}
 
 __all__ = sorted([*_HOMES, "__version__"])
 

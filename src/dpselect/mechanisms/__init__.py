@@ -1,1 +1,1 @@
-"""Room."""
+"""Mechanisms: each knows its cost and its release, side by side."""

@@ -1,1 +1,1 @@
-"""Room."""
+"""What releases cost: pure functions of public parameters. No data, no noise, no state."""

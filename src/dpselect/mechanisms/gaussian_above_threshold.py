@@ -1,0 +1,186 @@
+"""Above threshold with Gaussian noise: when does a stream of queries cross a line?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpselect.checks import (
+    FloatArray,
+    broadcast,
+    counts,
+    finite,
+    non_negative,
+    positive,
+    probability,
+    refuse,
+    unwrap,
+)
+from dpselect.numerics.enclosure import Enclosure
+from dpselect.numerics.roots import smallest_safe
+from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
+from dpselect.privacy.conversions import renyi_to_approximate
+from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.profiles import selection_delta, selection_epsilon
+from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
+
+
+@dataclass(frozen=True)
+class GaussianAboveThreshold:
+    """Compares each query, plus N(0, σ_Z²), with one threshold, plus N(0, σ_X²), and answers ⊥ or ⊤.
+
+    Parameters
+    ----------
+    family : QueryFamily
+        Range and sensitivity of the queries.
+    threshold : float
+        ρ, the public threshold.
+    sigma_threshold, sigma_query : float
+        σ_X, the noise of the threshold, drawn once per run, and σ_Z, the noise of each query.
+
+    Examples
+    --------
+    >>> from dpselect import QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.2, sigma_query=0.2 * 3**0.5)
+    >>> watcher.loss(below=[2, 9, 49], above=1).round(5).tolist()
+    [0.01564, 0.03051, 0.04693]
+    >>> watcher.epsilon(horizon=50) >= watcher.loss(below=49, above=1)
+    True
+    """
+
+    family: QueryFamily
+    threshold: float
+    sigma_threshold: float
+    sigma_query: float
+
+    def __init__(self, family: QueryFamily, *, threshold: float, sigma_threshold: float, sigma_query: float) -> None:
+        object.__setattr__(self, "family", family)
+        object.__setattr__(self, "threshold", float(finite("threshold", threshold)))
+        object.__setattr__(self, "sigma_threshold", float(positive("sigma_threshold", sigma_threshold)))
+        object.__setattr__(self, "sigma_query", float(positive("sigma_query", sigma_query)))
+
+    def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
+        """What a transcript of ``below`` ⊥ and ``above`` ⊤ under one noisy threshold cost, known afterwards.
+
+        Pure and tight; arrays broadcast; never below the truth. ``above=0`` is a run that ended, or was
+        abandoned, with only ⊥.
+        """
+        family = self.family
+        return transcript_epsilon(
+            lower=family.lower,
+            upper=family.upper,
+            sensitivity=family.sensitivity,
+            threshold=self.threshold,
+            sigma_threshold=self.sigma_threshold,
+            sigma_query=self.sigma_query,
+            below=below,
+            above=above,
+            monotone=family.monotone,
+        )
+
+    def certify(self, below: int, above: int = 0) -> Enclosure:
+        """A rigorous enclosure of :meth:`loss`, in ball arithmetic."""
+        family = self.family
+        return certify_transcript(
+            lower=family.lower,
+            upper=family.upper,
+            sensitivity=family.sensitivity,
+            threshold=self.threshold,
+            sigma_threshold=self.sigma_threshold,
+            sigma_query=self.sigma_query,
+            below=below,
+            above=above,
+            monotone=family.monotone,
+        )
+
+    def epsilon(self, horizon: ArrayLike) -> float | FloatArray:
+        """Pure ε of a run that stops at its first ⊤ or after ``horizon`` (h) questions, known before.
+
+        The larger of the losses of h-1 ⊥ and one ⊤, and of h ⊥ (which can be the larger one when h is small).
+        """
+        h = counts("horizon", horizon, least=1)
+        return unwrap(np.maximum(self.loss(h - 1.0, 1.0), self.loss(h, 0.0)))
+
+    def _shift(self) -> float:
+        """How far each output event moves, in standard deviations (THEORY §3)."""
+        moves = 1.0 if self.family.monotone else 4.0
+        return self.family.sensitivity * math.sqrt(1.0 / self.sigma_threshold**2 + moves / self.sigma_query**2)
+
+    def delta(self, epsilon: ArrayLike, horizon: ArrayLike) -> float | FloatArray:
+        """An upper bound on δ at ε of a run capped at ``horizon``: 0 where the pure bound already holds."""
+        eps, h = broadcast(epsilon=non_negative("epsilon", epsilon), horizon=counts("horizon", horizon, least=1))
+        bound = np.asarray(selection_delta(eps, shift=self._shift(), outputs=h + 1.0))
+        return unwrap(np.where(eps >= self.epsilon(h), 0.0, bound))
+
+    def approximate_epsilon(self, delta: float, horizon: float | None = None) -> float:
+        """ε at ``delta``: the best of the pure, profile and Rényi bounds; without a horizon, Zhu–Wang's alone."""
+        target = float(probability("delta", delta))
+        unbounded = renyi_to_approximate(ORDERS, self.renyi(ORDERS), delta=target)
+        if horizon is None:
+            return unbounded
+        h = float(counts("horizon", horizon, least=1))
+        profile = selection_epsilon(target, shift=self._shift(), outputs=h + 1.0)
+        return min(unbounded, _number(profile), _number(self.epsilon(h)))
+
+    def renyi(self, alpha: ArrayLike, horizon: float | None = None) -> float | FloatArray:
+        """Rényi divergence of order ``alpha``, at most: Zhu–Wang's bound, or with a horizon the better of the two."""
+        unbounded = zhu_wang_renyi(
+            alpha,
+            sensitivity=self.family.sensitivity,
+            threshold_gap=self.threshold - self.family.lower,
+            sigma_threshold=self.sigma_threshold,
+            sigma_query=self.sigma_query,
+        )
+        if horizon is None:
+            return unbounded
+        h = float(counts("horizon", horizon, least=1))
+        return unwrap(np.minimum(unbounded, selection_renyi(alpha, shift=self._shift(), outputs=h + 1.0)))
+
+    @classmethod
+    def calibrated(
+        cls,
+        family: QueryFamily,
+        *,
+        threshold: float,
+        epsilon: float,
+        horizon: int | None = None,
+        below: int | None = None,
+        above: int | None = None,
+        ratio: float = math.sqrt(3.0),
+    ) -> GaussianAboveThreshold:
+        """The smallest noise at ``ratio`` = σ_Z/σ_X that costs at most ``epsilon``.
+
+        Give a ``horizon`` for a run that stops at its first ⊤, or the transcript (``below``, ``above``) that is to
+        be affordable.
+
+        >>> from dpselect import QueryFamily
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+        >>> watcher = GaussianAboveThreshold.calibrated(family, threshold=0.5, horizon=50, epsilon=0.05)
+        >>> watcher.epsilon(horizon=50) <= 0.05, round(watcher.sigma_threshold, 4)
+        (True, 0.1917)
+        """
+        target = float(positive("epsilon", epsilon))
+        proportion = float(positive("ratio", ratio))
+        if (horizon is None) == (below is None and above is None):
+            raise refuse("horizon", horizon, "given, or else below and above, and not both")
+        if family.sensitivity == 0:
+            raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is no smallest one")
+
+        def at(sigma: float) -> GaussianAboveThreshold:
+            return cls(family, threshold=threshold, sigma_threshold=sigma, sigma_query=proportion * sigma)
+
+        if horizon is not None:
+            h = float(counts("horizon", horizon, least=1))
+            return at(smallest_safe(lambda sigma: _number(at(sigma).epsilon(h)), target, start=family.width))
+        m, k = float(counts("below", below or 0)), float(counts("above", above or 0))
+        if m + k == 0:
+            raise refuse("below and above", (below, above), "a transcript of at least one answer")
+        return at(smallest_safe(lambda sigma: _number(at(sigma).loss(m, k)), target, start=family.width))
+
+
+def _number(value: float | FloatArray) -> float:
+    return float(np.asarray(value))

@@ -1,0 +1,116 @@
+"""Report noisy max with Gaussian noise: which candidate is largest?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpselect.checks import FloatArray, broadcast, counts, non_negative, positive, probability, refuse, unwrap
+from dpselect.numerics.enclosure import Enclosure
+from dpselect.numerics.roots import smallest_safe
+from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, relative_shift
+from dpselect.privacy.profiles import selection_delta, selection_epsilon
+from dpselect.privacy.renyi import selection_renyi
+
+
+@dataclass(frozen=True)
+class GaussianNoisyMax:
+    """Adds N(0, σ²) to every candidate's value and says which one came out on top.
+
+    Parameters
+    ----------
+    family : QueryFamily
+        Range and sensitivity of the candidates' values.
+    sigma : float
+        σ, the standard deviation of the noise.
+
+    Examples
+    --------
+    >>> from dpselect import QueryFamily
+    >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.1)
+    >>> picker.epsilon(candidates=365)
+    0.245060...
+    >>> picker.epsilon(candidates=[16, 95, 1024]).round(5).tolist()
+    [0.20405, 0.23183, 0.25323]
+    >>> picker.approximate_epsilon(delta=1e-5, candidates=365)
+    0.087...
+    """
+
+    family: QueryFamily
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", float(positive("sigma", self.sigma)))
+
+    @property
+    def _shift(self) -> float:
+        return relative_shift(self.family.monotone) * self.family.sensitivity / self.sigma
+
+    def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
+        """Pure ε for ``candidates`` (d) candidates: tight, and never below the truth."""
+        return noisy_max_epsilon(
+            width=self.family.width,
+            sensitivity=self.family.sensitivity,
+            sigma=self.sigma,
+            candidates=candidates,
+            monotone=self.family.monotone,
+        )
+
+    def certify(self, candidates: int) -> Enclosure:
+        """A rigorous enclosure of the same ε, in ball arithmetic.
+
+        >>> from dpselect import QueryFamily
+        >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1 / 6946), sigma=0.2)
+        >>> enclosure = picker.certify(candidates=365)
+        >>> enclosure.lower <= 0.010788385236438306 <= enclosure.upper
+        True
+        """
+        family = self.family
+        return certify_noisy_max(
+            lower=family.lower,
+            upper=family.upper,
+            sensitivity=family.sensitivity,
+            sigma=self.sigma,
+            candidates=candidates,
+            monotone=family.monotone,
+        )
+
+    def delta(self, epsilon: ArrayLike, candidates: ArrayLike) -> float | FloatArray:
+        """An upper bound on δ at ε: 0 where the pure bound already holds."""
+        eps, d = broadcast(
+            epsilon=non_negative("epsilon", epsilon), candidates=counts("candidates", candidates, least=2)
+        )
+        bound = np.asarray(selection_delta(eps, shift=self._shift, outputs=d))
+        return unwrap(np.where(eps >= self.epsilon(d), 0.0, bound))
+
+    def approximate_epsilon(self, delta: ArrayLike, candidates: ArrayLike) -> float | FloatArray:
+        """The smaller of the pure ε and the profile bound's ε at ``delta``."""
+        target, d = broadcast(delta=probability("delta", delta), candidates=counts("candidates", candidates, least=2))
+        return unwrap(np.minimum(self.epsilon(d), selection_epsilon(target, shift=self._shift, outputs=d)))
+
+    def renyi(self, alpha: ArrayLike, candidates: float) -> float | FloatArray:
+        """Rényi divergence of order ``alpha`` between neighbours, at most."""
+        d = float(counts("candidates", candidates, least=2))
+        return selection_renyi(alpha, shift=self._shift, outputs=d)
+
+    @classmethod
+    def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float) -> GaussianNoisyMax:
+        """The smallest noise whose pure ε is at most ``epsilon``.
+
+        >>> from dpselect import QueryFamily
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+        >>> picker = GaussianNoisyMax.calibrated(family, candidates=365, epsilon=0.1)
+        >>> picker.epsilon(candidates=365) <= 0.1, round(picker.sigma, 4)
+        (True, 0.1679)
+        """
+        target = float(positive("epsilon", epsilon))
+        d = float(counts("candidates", candidates, least=2))
+        if family.sensitivity == 0:
+            raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is no smallest one")
+        sigma = smallest_safe(
+            lambda trial: float(np.asarray(cls(family, trial).epsilon(d))), target, start=family.width
+        )
+        return cls(family, sigma)

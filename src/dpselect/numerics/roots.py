@@ -1,0 +1,78 @@
+"""Root finding that ends on the safe side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dpselect.checks import FloatArray
+from dpselect.errors import DPSelectError
+
+
+def smallest_safe(
+    cost: Callable[[float], float], target: float, *, start: float = 1.0, tolerance: float = 1e-12
+) -> float:
+    """The smallest x > 0 (to a relative ``tolerance``) with ``cost(x) <= target``, for a falling cost.
+
+    The answer has been evaluated and found at or under the target.
+
+    >>> x = smallest_safe(lambda x: 1 / x, 0.25)
+    >>> 1 / x <= 0.25, round(x, 9)
+    (True, 4.0)
+    """
+
+    def excess(log_x: float) -> float:
+        value = cost(math.exp(log_x))
+        if math.isinf(value):
+            return 700.0
+        return math.log(value / target) if value > 0 else -700.0
+
+    low = high = math.log(start)
+    step = 1.0
+    while excess(high) > 0:
+        low, high, step = high, high + step, step * 2
+        if high > 700:
+            raise DPSelectError(f"no value reaches the target {target!r}; it is too small to be met")
+    step = 1.0
+    while low == high or excess(low) <= 0:
+        low, high, step = low - step, min(high, low), step * 2
+        if low < -700:
+            raise DPSelectError(f"every value meets the target {target!r}; there is no smallest one")
+    # Regula falsi on logarithms (Illinois), which keeps the bracket; then bisection takes what is left.
+    at_low, at_high = excess(low), excess(high)
+    for _ in range(200):
+        if high - low <= tolerance * 0.5:
+            break
+        middle = (low * at_high - high * at_low) / (at_high - at_low)
+        margin = min(0.25 * tolerance, 0.25 * (high - low))
+        middle = min(max(middle, low + margin), high - margin)
+        value = excess(middle)
+        if value <= 0:
+            high, at_high, at_low = middle, value, at_low * 0.5
+        else:
+            low, at_low, at_high = middle, value, at_high * 0.5 if at_high < 0 else -1e-16
+    answer = math.exp(high)
+    while cost(answer) > target:
+        answer *= 1.0 + tolerance
+    return answer
+
+
+def smallest_safe_batch(
+    cost: Callable[[FloatArray], FloatArray], target: FloatArray, high: FloatArray, *, steps: int = 80
+) -> FloatArray:
+    """Elementwise smallest x in [0, high] with ``cost(x) <= target``, for a falling cost that is met at ``high``.
+
+    >>> answer = smallest_safe_batch(lambda x: np.exp(-x), np.array([0.5]), np.array([10.0]))
+    >>> bool(np.exp(-answer[0]) <= 0.5)
+    True
+    """
+    low = np.zeros_like(high)
+    met_at_zero = cost(low) <= target
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        met = cost(middle) <= target
+        high = np.where(met, middle, high)
+        low = np.where(met, low, middle)
+    return np.where(met_at_zero, 0.0, high)
