@@ -175,9 +175,7 @@ def _check_exact(name: str, value: Exact) -> None:
         from flint import arb
 
         if not isinstance(value, arb) or not value.is_finite():
-            raise refuse(
-                name, value, "finite numbers: int, float, Fraction, arb, or a function that makes an arb"
-            )
+            raise refuse(name, value, "finite numbers: int, float, Fraction, arb, or a function that makes an arb")
 
 
 def _check_tolerance(tolerance: float) -> float:

@@ -93,8 +93,8 @@ def _upper_tail(y: arb) -> arb:
     z = y / arb(2).sqrt()
     if not z > 100:
         return z.erfc() / 2
-    # flint's erfc loses all accuracy on a far ball with a radius, not on its exact middle. Around that the log
-    # of erfc has a derivative between 0 and −(2z + 2/√π): the normal hazard at t is at most t + √(2/π).
+    # flint's erfc loses all accuracy on a far ball with a radius, not on its exact middle. Around that the
+    # log of erfc has a derivative between 0 and −(2z + 2/√π): the normal hazard at t is at most t + √(2/π).
     spread = z.rad() * (2 * z + 2)
     return arb(z.mid()).erfc() * (-spread).union(spread).exp() / 2
 
@@ -157,8 +157,8 @@ class Growth:
         """The growth around ``x``, with two majorants: one sharp for large shifts, one for small.
 
         The first is the shifted product itself (plus, off the line, the unshifted one). The second writes
-        the growth as ∫ Σ_g count_g·shift_g·exp(q_g(x, τ)) dτ over the way τ from no shift to the whole; each q_g
-        is the log of a product of φ and whole powers of Φ, jointly concave in (x, τ), so below its tangent
+        the growth as ∫ Σ_g count_g·shift_g·exp(q_g(x, τ)) dτ over the way τ from no shift to the whole; each
+        q_g is the log of a product of φ and whole powers of Φ, jointly concave in (x, τ), so below its tangent
         plane, taken at either end of the way.
         """
         log_bottom = log_top = _log_density(x)
@@ -193,14 +193,10 @@ class Growth:
             Term(log_top, slope_top, arb(0), tuple(bends_top)),
             Term(log_bottom, slope_bottom, arb(0), tuple(bends_bottom), on_line=False),
         ]
-        at_start = _way(
-            self.factors, log_bottom, slope_bottom, drift_bottom, bends_bottom, tuple(bends_bottom), 1
-        )
+        at_start = _way(self.factors, log_bottom, slope_bottom, drift_bottom, bends_bottom, tuple(bends_bottom), 1)
         majorants = [whole, at_start]
         if not self.endless:
-            majorants.append(
-                _way(self.factors, log_top, slope_top, drift_top, bends_top, tuple(bends_bottom), -1)
-            )
+            majorants.append(_way(self.factors, log_top, slope_top, drift_top, bends_top, tuple(bends_bottom), -1))
         return Survey(log_value, log_slope, [terms for terms in majorants if terms])
 
 

@@ -67,9 +67,7 @@ def integrate(
         The same for the tails alone. A larger one shortens the window and widens the result.
     """
     surveys = [integrand.survey(arb(peak)) for peak in peaks]
-    best = max(
-        range(len(peaks)), key=lambda k: _number(surveys[k].log_value.mid() - surveys[0].log_value.mid())
-    )
+    best = max(range(len(peaks)), key=lambda k: _number(surveys[k].log_value.mid() - surveys[0].log_value.mid()))
     width = _width(surveys[best])
     log_scale = arb((surveys[best].log_value + math.log(width)).mid())
     _demand_accuracy(integrand.value(arb(peaks[best]), log_scale), tolerance)
@@ -206,9 +204,7 @@ def _tail(survey: Survey, log_scale: arb, side: int) -> tuple[arb | None, float]
     return best, best_rate
 
 
-def _panels(
-    integrand: Integrand, left: float, right: float, log_scale: arb, tolerance: float
-) -> Iterator[_Panel]:
+def _panels(integrand: Integrand, left: float, right: float, log_scale: arb, tolerance: float) -> Iterator[_Panel]:
     """Halve until each panel needs few nodes, or none."""
     waiting = [(left, right)]
     log_tolerance = math.log(tolerance)
