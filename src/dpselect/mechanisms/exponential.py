@@ -12,7 +12,7 @@ from dpselect.mechanisms.outcomes import Selection
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import GUMBEL
-from dpselect.privacy.classical import exponential_epsilon, noisy_max_scale
+from dpselect.privacy.classical import bounded_hazard_scale, exponential_epsilon
 from dpselect.privacy.family import QueryFamily
 
 
@@ -68,9 +68,7 @@ class ExponentialMechanism:
         outside: OutsidePolicy = "refuse",
     ) -> Selections:
         """The winners of many independent releases of the same values: for simulations."""
-        return select_many(
-            self, values, times=times, scale=self.scale, law=GUMBEL, entropy=entropy, outside=outside
-        )
+        return select_many(self, values, times=times, scale=self.scale, law=GUMBEL, entropy=entropy, outside=outside)
 
     def top(
         self,
@@ -91,4 +89,4 @@ class ExponentialMechanism:
         >>> ExponentialMechanism.calibrated(family, epsilon=0.1).epsilon() <= 0.1
         True
         """
-        return cls(family, scale=noisy_max_scale(family, epsilon=epsilon))
+        return cls(family, scale=bounded_hazard_scale(family, epsilon=epsilon))

@@ -12,7 +12,7 @@ from dpselect.mechanisms.outcomes import Selection
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import LAPLACE
-from dpselect.privacy.classical import noisy_max_epsilon, noisy_max_scale
+from dpselect.privacy.classical import bounded_hazard_epsilon, bounded_hazard_scale
 from dpselect.privacy.family import QueryFamily
 
 
@@ -45,7 +45,7 @@ class LaplaceNoisyMax:
 
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """ε of one release: the same for every number of candidates above one."""
-        return noisy_max_epsilon(self.family, scale=self.scale, candidates=candidates)
+        return bounded_hazard_epsilon(self.family, scale=self.scale, candidates=candidates)
 
     def release(
         self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
@@ -62,9 +62,7 @@ class LaplaceNoisyMax:
         outside: OutsidePolicy = "refuse",
     ) -> Selections:
         """The winners of many independent releases of the same values: for simulations."""
-        return select_many(
-            self, values, times=times, scale=self.scale, law=LAPLACE, entropy=entropy, outside=outside
-        )
+        return select_many(self, values, times=times, scale=self.scale, law=LAPLACE, entropy=entropy, outside=outside)
 
     def top(
         self,
@@ -85,4 +83,4 @@ class LaplaceNoisyMax:
         >>> LaplaceNoisyMax.calibrated(family, epsilon=0.1).epsilon() <= 0.1
         True
         """
-        return cls(family, scale=noisy_max_scale(family, epsilon=epsilon))
+        return cls(family, scale=bounded_hazard_scale(family, epsilon=epsilon))

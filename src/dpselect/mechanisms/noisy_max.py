@@ -66,7 +66,7 @@ def select(
     """One winner."""
     admitted = admit(values, family=mechanism.family, outside=outside)
     # The cost comes first: if it cannot be stated, nothing is drawn.
-    loss = Loss(epsilon=float(mechanism.epsilon(candidates=len(admitted))))
+    loss = Loss(epsilon=one_epsilon(mechanism, candidates=len(admitted)))
     index = noisy_argmax(admitted, scale=scale, law=law, entropy=entropy)
     return Selection(index=index, loss=loss, noise=noise_of(entropy))
 
@@ -85,10 +85,8 @@ def select_many(
     admitted = admit(values, family=mechanism.family, outside=outside)
     number = int(counts("times", times, least=1))
     if not isinstance(admitted, np.ndarray):
-        raise InvalidData(
-            "values must be doubles, or integers within ±2**53, to be released many times at once"
-        )
-    each = Fraction(float(mechanism.epsilon(candidates=len(admitted))))
+        raise InvalidData("values must be doubles, or integers within ±2**53, to be released many times at once")
+    each = Fraction(one_epsilon(mechanism, candidates=len(admitted)))
     rows = np.broadcast_to(admitted, (number, len(admitted)))
     indices = noisy_argmax_rows(rows, scale=scale, law=law, entropy=entropy)
     return Selections(indices=indices, loss=Loss(epsilon=upward(number * each)), noise=noise_of(entropy))
@@ -122,8 +120,15 @@ def peel(
     return Ranking(indices=tuple(chosen), loss=loss, noise=noise_of(entropy))
 
 
+def one_epsilon(mechanism: NoisyMax, *, candidates: int) -> float:
+    """ε of one selection; naming the only candidate says nothing."""
+    return float(mechanism.epsilon(candidates=candidates)) if candidates > 1 else 0.0
+
+
 def peeling_epsilon(mechanism: NoisyMax, *, candidates: int, k: int) -> float:
     """ε of naming ``k`` winners: the sum over d, d − 1, …, d − k + 1 candidates, rounded upward."""
-    left = np.arange(candidates, candidates - k, -1)
+    left = np.arange(candidates, max(candidates - k, 1), -1)
+    if left.size == 0:
+        return 0.0
     rounds = np.atleast_1d(mechanism.epsilon(candidates=left))
     return upward(sum((Fraction(float(epsilon)) for epsilon in rounds), Fraction(0)))

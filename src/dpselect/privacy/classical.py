@@ -42,9 +42,7 @@ def calibrated_scale(name: str, value: Fraction, *, epsilon: float) -> float:
     """A noise scale rounded up to a double, refused where no double can carry it."""
     scale = upward(value)
     if scale == 0.0 or math.isinf(scale):
-        raise refuse(
-            "epsilon", epsilon, f"such that {name} is a positive double (and the sensitivity must not be 0)"
-        )
+        raise refuse("epsilon", epsilon, f"such that {name} is a positive double (and the sensitivity must not be 0)")
     return scale
 
 
@@ -53,7 +51,7 @@ def _largest_gap(family: QueryFamily) -> Fraction:
     return Fraction(family.sensitivity) * (1 if family.monotone else 2)
 
 
-def noisy_max_epsilon(
+def bounded_hazard_epsilon(
     family: QueryFamily, *, scale: float, candidates: ArrayLike | None = None
 ) -> float | FloatArray:
     """ε of a noisy max whose noise has hazard rate at most 1/scale: Gumbel, exponential or Laplace.
@@ -75,9 +73,9 @@ def noisy_max_epsilon(
     Examples
     --------
     >>> counts = QueryFamily(lower=0, upper=100, sensitivity=1, monotone=True)
-    >>> noisy_max_epsilon(counts, scale=4)
+    >>> bounded_hazard_epsilon(counts, scale=4)
     0.25
-    >>> noisy_max_epsilon(counts, scale=4, candidates=[1, 2, 50]).tolist()
+    >>> bounded_hazard_epsilon(counts, scale=4, candidates=[1, 2, 50]).tolist()
     [0.0, 0.25, 0.25]
     """
     epsilon = upward(_largest_gap(family) / Fraction(float(positive("scale", scale))))
@@ -86,10 +84,10 @@ def noisy_max_epsilon(
     return unwrap(np.where(counts("candidates", candidates, least=1) > 1, epsilon, 0.0))
 
 
-def noisy_max_scale(family: QueryFamily, *, epsilon: float) -> float:
-    """The smallest scale with ``noisy_max_epsilon(...) <= epsilon``.
+def bounded_hazard_scale(family: QueryFamily, *, epsilon: float) -> float:
+    """The smallest scale with ``bounded_hazard_epsilon(...) <= epsilon``.
 
-    >>> noisy_max_scale(QueryFamily(lower=0, upper=1, sensitivity=0.25), epsilon=0.5)
+    >>> bounded_hazard_scale(QueryFamily(lower=0, upper=1, sensitivity=0.25), epsilon=0.5)
     1.0
     """
     target = Fraction(float(positive("epsilon", epsilon)))
@@ -104,7 +102,7 @@ def exponential_epsilon(
     With weights e^(q/scale), the worst pair has one candidate at ``lower`` and the others at ``upper``, which
     move towards each other by Δ each: ε = s − log(1 + p(e^s − 1)), s = 2Δ/scale and
     p = 1/(1 + (d−1)e^(c/scale)) the chance of the lone one. In a monotone family only the lone one moves:
-    s = Δ/scale. It lies below :func:`noisy_max_epsilon` by next to nothing when d or c/scale is large.
+    s = Δ/scale. It lies below :func:`bounded_hazard_epsilon` by next to nothing when d or c/scale is large.
 
     Examples
     --------
@@ -112,7 +110,7 @@ def exponential_epsilon(
     >>> exponential_epsilon(family, scale=2), round(exponential_epsilon(family, scale=2, candidates=2), 9)
     (1.0, 0.5)
     """
-    simple = noisy_max_epsilon(family, scale=scale, candidates=candidates)
+    simple = bounded_hazard_epsilon(family, scale=scale, candidates=candidates)
     if candidates is None:
         return simple
     others = counts("candidates", candidates, least=1) - 1.0
@@ -203,14 +201,10 @@ def laplace_threshold_scales(family: QueryFamily, *, epsilon: float, above: int 
     for_threshold = target / (1 + Fraction(weight ** (2.0 / 3.0)))
     scale_threshold = calibrated_scale("scale_threshold", sensitivity / for_threshold, epsilon=epsilon)
     for_queries = target - sensitivity / Fraction(scale_threshold)
-    return scale_threshold, calibrated_scale(
-        "scale_query", weight * sensitivity / for_queries, epsilon=epsilon
-    )
+    return scale_threshold, calibrated_scale("scale_query", weight * sensitivity / for_queries, epsilon=epsilon)
 
 
-def _threshold_costs(
-    family: QueryFamily, scale_threshold: float, scale_query: float
-) -> tuple[Fraction, Fraction]:
+def _threshold_costs(family: QueryFamily, scale_threshold: float, scale_query: float) -> tuple[Fraction, Fraction]:
     """Δ over the two scales, exactly."""
     sensitivity = Fraction(family.sensitivity)
     return (
