@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import threading
@@ -303,6 +304,26 @@ def test_threads_do_not_disturb_each_other_or_flint() -> None:
         thread.join()
     assert [together[index] for index in range(len(cases))] == alone
     assert ctx.prec == before
+
+
+def test_a_stranger_who_changes_flints_precision_cannot_make_it_wrong() -> None:
+    truth, before, done = Fraction("0.010788385236438305946"), ctx.prec, threading.Event()
+
+    def disturb() -> None:
+        while not done.wait(0.001):
+            ctx.prec = 30
+
+    stranger = threading.Thread(target=disturb)
+    stranger.start()
+    try:
+        for _ in range(20):
+            with contextlib.suppress(DPSelectError):  # no answer is allowed, a wrong one is not
+                assert truth in noisy_max(365, Fraction(1, 5), Fraction(1, 6946))
+    finally:
+        done.set()
+        stranger.join()
+        ctx.prec = before
+    assert truth in noisy_max(365, Fraction(1, 5), Fraction(1, 6946))
 
 
 def test_a_wide_input_ball_is_refused_rather_than_believed() -> None:

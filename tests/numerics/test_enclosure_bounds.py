@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -164,3 +165,36 @@ def test_the_peak_is_found_wherever_it_is() -> None:
                 there = product.survey(arb(peak) + side * arb(distance)).log_value
                 assert float((there - top).mid()) <= 0.5
     assert math.isclose(find_peak(Product([])), 0.0)
+
+
+def whole_domain_case(draw: random.Random) -> tuple[list[int], list[float], list[float], list[float]]:
+    """Parameters over all that is promised: counts to 1e12, c/σ in 1e-3…1e3, slopes in 1e-6…1e6, Δ/c from 1e-12."""
+    sigma, sigma_query = 10 ** draw.uniform(-3, 3), 10 ** draw.uniform(-3, 3)
+    threshold, sensitivity = draw.uniform(-0.5, 1.5), 10 ** draw.uniform(-12, 0)
+    slope, shift = sigma / sigma_query, sensitivity / sigma_query
+    counts = [int(10 ** draw.uniform(0, 12)), draw.choice([1, 2, int(10 ** draw.uniform(0, 12))])]
+    offsets = [(threshold - 1) / sigma_query, -threshold / sigma_query]
+    below, above = draw.choice([(1, 1), (1, 0), (0, 1)])
+    return counts, [slope, -slope], offsets, [below * shift, above * shift]
+
+
+def test_more_effort_stays_inside_over_the_whole_domain() -> None:
+    draw = random.Random(20240)
+    for _ in range(60):
+        case = whole_domain_case(draw)
+        plain = enclose_log_ratio(*case)
+        ctx.prec = 768
+        careful = log_ratio(factors(*case), 1e-28)
+        assert arb(plain.lower) <= careful.lower()
+        assert careful.upper() <= arb(plain.upper)
+        assert plain.width <= 1e-12 * plain.lower or plain.lower < 1e-300
+
+
+def test_a_density_inside_a_term_grows_off_the_line() -> None:
+    chosen = factors([1], [3.0], [8.0], [1e-3])
+    survey = Growth(chosen).survey(arb(-2))
+    across, z = arb(0.5), acb(-2, 0.5)
+    modulus = complex_value(chosen, z, growth=True, endless=False).abs_lower()
+    assert modulus <= enclosure_quadrature._largest(survey, arb(0), arb(0), across)
+    without = [[term._replace(density_slope=arb(0)) for term in terms] for terms in survey.majorants]
+    assert modulus > enclosure_quadrature._largest(survey._replace(majorants=without), arb(0), arb(0), across)

@@ -302,4 +302,7 @@ def _gauss_legendre(integrand: Integrand, panel: _Panel, log_scale: arb) -> arb:
 @lru_cache(maxsize=256)
 def _rule(order: int, precision: int) -> tuple[tuple[arb, arb], ...]:
     """Nodes and weights on [−1, 1]; the precision is the context's, named only to key the cache."""
-    return tuple(arb.legendre_p_root(order, k, True) for k in range(order))
+    rule = tuple(arb.legendre_p_root(order, k, True) for k in range(order))
+    if min(weight.rel_accuracy_bits() for _, weight in rule) < precision // 2:
+        raise PrecisionTooLow  # someone else lowered flint's precision meanwhile: do not keep what it made
+    return rule
