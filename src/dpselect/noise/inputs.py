@@ -11,6 +11,7 @@ Messages name the rule and never a value: the values are private. How many there
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -84,7 +85,7 @@ def scores(values: Values) -> Scores:
     if array.dtype.kind == "O":
         return _RationalScores(array)
     raise InvalidData(
-        f"values must be real numbers of at most 64 bits, or exact; these are {array.dtype.name}"
+        f"values must be real numbers of at most 64 bits, or exact; these are {array.dtype.type.__name__}"
     )
 
 
@@ -121,7 +122,8 @@ def nearest_double(number: Fraction, *, clip: bool = False) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(1.7976931348623157e308 if clip else math.inf, number)
+        beyond = sys.float_info.max if clip else math.inf
+        return beyond if number > 0 else -beyond
 
 
 class _FloatScores:

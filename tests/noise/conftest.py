@@ -1,0 +1,91 @@
+"""A judge that works at 2,000 bits, and random sources whose bits a test can choose or look at."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+
+from dpselect.noise.draw import LazyDraw
+from dpselect.noise.entropy import SeededEntropy
+from dpselect.noise.quantiles import FIRST_TAIL_CELL, Law
+
+JUDGE_BITS = 2000
+
+
+class WatchedEntropy(SeededEntropy):
+    """Seeded bits; remembers what was handed out, and can be told which cells to name first."""
+
+    def __init__(self, seed: int, *, cells: list[int] | None = None) -> None:
+        super().__init__(seed)
+        self.scripted = list(cells or [])
+        self.words_given: list[np.ndarray[Any, Any]] = []
+
+    def cell(self) -> int:
+        return self.scripted.pop(0) if self.scripted else super().cell()
+
+    def words(self, count: int, /, *, dtype: Any) -> np.ndarray[Any, Any]:
+        given = np.array(super().words(count, dtype=dtype))
+        if np.dtype(dtype) == np.uint16:
+            scripted = [self.scripted.pop(0) for _ in range(min(count, len(self.scripted)))]
+            given[: len(scripted)] = scripted
+        self.words_given.append(given)
+        return given
+
+    def prefixes(self) -> list[tuple[int, int]]:
+        """The bits every candidate of a one-block noisy maximum got at once: (prefix, length) each."""
+        cells, tail_bytes = self.words_given[0].tolist(), self.words_given[1].tolist()
+        return [(c << 8 | tail_bytes.pop(0), 24) if c >= FIRST_TAIL_CELL else (c, 16) for c in cells]
+
+
+def judged_score(value: Fraction, *, scale: Fraction, law: Law, prefix: int, length: int, more: SeededEntropy) -> Any:
+    """value + scale · Q(u) with u known to 2,000 bits: the given ones, then ``more``."""
+    missing = JUDGE_BITS - length
+    bits = prefix << missing | more.bits(missing)
+    with flint.ctx.workprec(JUDGE_BITS + 2200):
+        end = law.ball(bits, length=JUDGE_BITS) if bits else law.ball(1, length=JUDGE_BITS)
+        shift = flint.arb(flint.fmpq(value.numerator, value.denominator))
+        return shift + flint.arb(flint.fmpq(scale.numerator, scale.denominator)) * end
+
+
+def judged_winner(
+    values: list[Fraction],
+    *,
+    scale: Fraction,
+    law: Law,
+    prefixes: list[tuple[int, int]],
+    draws: dict[int, LazyDraw],
+) -> int:
+    """The index of the largest noisy value at 2,000 bits, with the random bits that the release drew."""
+    more = SeededEntropy(987654321)
+    known = [(draws[i].prefix, draws[i].length) if i in draws else prefixes[i] for i in range(len(values))]
+    with flint.ctx.workprec(JUDGE_BITS + 2200):
+        judged = [
+            judged_score(value, scale=scale, law=law, prefix=prefix, length=length, more=more)
+            for value, (prefix, length) in zip(values, known, strict=True)
+        ]
+        best = 0
+        for i, score in enumerate(judged):
+            if judged[best] < score:
+                best = i
+            else:
+                assert i == best or score < judged[best], "2,000 bits do not decide this"
+    return best
+
+
+@pytest.fixture(scope="session")
+def watched() -> type[WatchedEntropy]:
+    return WatchedEntropy
+
+
+@pytest.fixture(scope="session")
+def judge() -> Any:
+    return judged_winner
+
+
+@pytest.fixture(scope="session")
+def judge_score() -> Any:
+    return judged_score

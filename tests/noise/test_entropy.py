@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+from collections import Counter
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dpselect.errors import InvalidParameter
+from dpselect.noise import entropy as entropy_module
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, SeededEntropy, SystemEntropy
+
+IN_A_FORKED_CHILD = """
+import os
+from dpselect.noise.entropy import SYSTEM_ENTROPY
+SYSTEM_ENTROPY.random_bytes(100)      # the pool the child copies is half used
+def everything():
+    small = b"".join(SYSTEM_ENTROPY.random_bytes(16) for _ in range(600))
+    large = SYSTEM_ENTROPY.random_bytes(20000)
+    return {small[i:i + 16] for i in range(0, len(small), 16)} | {large[i:i + 16] for i in range(0, 20000, 16)}
+read, write = os.pipe()
+if os.fork() == 0:
+    blocks = b"".join(everything())
+    with os.fdopen(write, "wb") as pipe:
+        pipe.write(blocks)
+    os._exit(0)
+os.close(write)
+with os.fdopen(read, "rb") as pipe:
+    child = pipe.read()
+os.wait()
+child = {child[i:i + 16] for i in range(0, len(child), 16)}
+assert len(child) > 1000
+print(len(child & everything()))
+"""
+
+
+def test_a_forked_child_repeats_nothing_its_parent_draws() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_A_FORKED_CHILD], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
+
+
+def test_without_the_fork_hook_the_child_would_repeat() -> None:
+    script = IN_A_FORKED_CHILD.replace("import os\n", "import os\nos.register_at_fork = lambda **hooks: None\n", 1)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 1000
+
+
+def test_threads_never_share_bytes() -> None:
+    served: list[list[bytes]] = [[] for _ in range(4)]
+
+    def draw(into: list[bytes]) -> None:
+        for k in range(2000):
+            into.append(SYSTEM_ENTROPY.random_bytes(16 if k % 10 else 6000)[:16])
+
+    threads = [threading.Thread(target=draw, args=(into,)) for into in served]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    blocks = [block for into in served for block in into]
+    assert len(set(blocks)) == len(blocks) == 8000
+
+
+class Interrupted(Exception):
+    pass
+
+
+def run_interrupted_at_line(count: int, call: Any) -> bool:
+    """Run ``call`` and raise at the ``count``-th line executed inside the entropy module; False if it ended first."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal seen
+        if frame.f_code.co_filename != entropy_module.__file__:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == count:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_bytes_are_served_once_whatever_line_is_interrupted() -> None:
+    stream = SeededEntropy(11)
+    served: list[bytes] = []
+    for count in range(1, 200):
+        for size in (16, 4096, 5000):  # from the pool, from a fresh pool, past the pool
+            run_interrupted_at_line(count, lambda size=size: served.append(stream.random_bytes(size)[:16]))
+            served.append(stream.random_bytes(16))
+    assert len(set(served)) == len(served) > 600
+
+
+def test_served_bytes_are_wiped_from_the_pool() -> None:
+    stream = SeededEntropy(5)
+    served = stream.random_bytes(32)
+    stream.cell()
+    assert served not in bytes(stream._pool)
+    assert bytes(stream._pool[:34]) == bytes(34)
+
+
+def test_a_seed_repeats_and_is_not_private() -> None:
+    first, again, other = SeededEntropy(3), SeededEntropy(3), SeededEntropy(4)
+    calls = [lambda s: s.random_bytes(9), lambda s: s.bits(77), lambda s: s.cell(), lambda s: s.below(10**9)]
+    calls.append(lambda s: s.words(30000, dtype=np.uint16).tobytes())
+    told = [[call(stream) for call in calls] for stream in (first, again, other)]
+    assert told[0] == told[1] != told[2]
+    assert not first.private
+    assert SYSTEM_ENTROPY.private
+
+
+def test_the_key_is_replaced_after_sixteen_mebibytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entropy_module, "_ROTATE_AFTER", 1 << 16)
+    keys: list[bytes] = []
+
+    class Counted(SystemEntropy):
+        def _key(self) -> tuple[bytes, bytes]:
+            key = super()._key()
+            keys.append(key[0])
+            return key
+
+    Counted().random_bytes(1 << 20)
+    assert len(set(keys)) == 16
+
+
+def test_the_system_source_is_never_copied() -> None:
+    assert copy.deepcopy(SYSTEM_ENTROPY) is SYSTEM_ENTROPY
+    assert pickle.loads(pickle.dumps(SYSTEM_ENTROPY)) is SYSTEM_ENTROPY  # noqa: S301
+    assert isinstance(SYSTEM_ENTROPY, Entropy)
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 7, 1000])
+def test_numbers_below_a_bound_are_uniform(bound: int) -> None:
+    stream, draws = SeededEntropy(bound), 20000
+    counts = Counter(stream.below(bound) for _ in range(draws))
+    assert set(counts) <= set(range(bound))
+    statistic = sum((counts[k] - draws / bound) ** 2 / (draws / bound) for k in range(bound))
+    assert statistic < chi2.isf(1e-6, max(bound - 1, 1))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint64])
+@pytest.mark.parametrize("count", [0, 1, 5000])
+def test_words_fill_their_type(dtype: Any, count: int) -> None:
+    words = SYSTEM_ENTROPY.words(count, dtype=dtype)
+    assert words.dtype == dtype
+    assert len(words) == count
+    if count == 5000:
+        assert words.max() > 0.99 * np.iinfo(dtype).max
+
+
+def test_bad_requests_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="dtype must be an unsigned integer type; got 'float64'"):
+        SYSTEM_ENTROPY.words(3, dtype=np.float64)
+    with pytest.raises(InvalidParameter, match="bound must be a whole number, 1 or more; got 0"):
+        SYSTEM_ENTROPY.below(0)
+    with pytest.raises(InvalidParameter, match=r"seed must be a whole number; got 1\.5"):
+        SeededEntropy(1.5)  # type: ignore[arg-type]
