@@ -47,7 +47,7 @@ def to_tolerance(
             try:
                 ball = method([_factor(factor) for factor in given], effort)
             except PrecisionTooLow as shortage:
-                precision += max(64, 64 * math.ceil(shortage.missing_bits / 64))
+                precision = 64 * math.ceil(max(precision * 1.5, precision + shortage.missing_bits) / 64)
                 if precision > _LAST_PRECISION:
                     break
                 continue
@@ -85,7 +85,7 @@ def _outward(ball: arb) -> tuple[float, float]:
         lower = math.nextafter(lower, -math.inf)
     if not arb(upper) >= ball.upper():
         upper = math.nextafter(upper, math.inf)
-    return lower, upper
+    return lower + 0.0, upper + 0.0  # no negative zeros
 
 
 def log_ratio(factors: list[Factor], tolerance: float, tail_tolerance: float | None = None) -> arb:

@@ -150,8 +150,9 @@ def _width(survey: Survey) -> float:
     curvature = 1.0
     for bend in survey.majorants[0][0].bends:
         y, hazard = _number(bend.argument), _number(bend.hazard)
-        curvature += _number(bend.power) * _number(bend.slope) ** 2 * max(hazard * (y + hazard), 0.0)
-    return 1 / math.sqrt(curvature)
+        slope = _number(bend.slope)
+        curvature += _number(bend.power) * slope * slope * max(hazard * (y + hazard), 0.0)
+    return max(1 / math.sqrt(curvature), 1e-150)
 
 
 def _window_end(
