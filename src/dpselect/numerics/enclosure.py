@@ -73,8 +73,8 @@ def enclose_log_ratio(
         Taken without rounding: pass ``Fraction(sigma_threshold) / Fraction(sigma_query)``, not the quotient
         of doubles. Shifts are zero or more.
     tolerance : float
-        The largest (upper − lower)/lower wanted, 1e-15 or more. Values under the smallest positive double are
-        enclosed by 0 and that double.
+        The largest (upper − lower)/lower wanted, 1e-15 or more. A value too small or too large for
+        normal doubles gets the nearest doubles around it instead, 0 and infinity among them.
 
     Returns
     -------
