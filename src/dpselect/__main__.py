@@ -1,0 +1,10 @@
+"""``python -m dpselect``."""
+
+from __future__ import annotations
+
+import sys
+
+from dpselect.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What a person sees when something goes wrong: one line and an exit code, never a traceback.
+
+A traceback, or the text of an error nobody foresaw, can quote private values, so neither is shown unless the
+environment variable ``DPSELECT_DEBUG`` asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+
+from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
+
+DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def one_line(text: str) -> str:
+    """The text on one line, without control characters that could rewrite the terminal.
+
+    >>> one_line("two" + chr(10) + "  lines" + chr(27) + "[2J")
+    'two lines[2J'
+    """
+    return " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split())
+
+
+def say(text: str, *, as_json: bool = False, kind: str = "error") -> None:
+    """One line on standard error, as JSON when the command was asked for JSON."""
+    line = one_line(text)
+    print(json.dumps({kind: line}, ensure_ascii=False) if as_json else f"{kind}: {line}", file=sys.stderr, flush=True)
+
+
+def guarded(arguments: Sequence[str]) -> int:
+    """Run the application; whatever happens becomes one line and an exit code."""
+    as_json = "--json" in arguments
+
+    def warn(message: Warning | str, category: type[Warning], *_: object) -> None:
+        # Warnings of libraries underneath are for developers.
+        if issubclass(category, DPSelectWarning):
+            say(str(message), as_json=as_json, kind="warning")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = warn  # type: ignore[assignment]
+        try:
+            from dpselect.cli.application import app
+
+            code = app(args=list(arguments), prog_name="dpselect", standalone_mode=False)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else DONE
+        except BudgetExhausted as failure:
+            say(str(failure), as_json=as_json)
+            return BUDGET_EXHAUSTED
+        except DPSelectError as failure:
+            say(str(failure), as_json=as_json)
+            return BAD_INPUT
+        except (KeyboardInterrupt, EOFError):
+            say("interrupted", as_json=as_json)
+            return INTERRUPTED
+        except BrokenPipeError:
+            # The reader went away (``| head``): stop quietly, and keep the interpreter from flushing into it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return DONE
+        except Exception as failure:
+            return _unforeseen(failure, as_json=as_json)
+
+
+def _unforeseen(failure: Exception, *, as_json: bool) -> int:
+    # Usage errors belong to typer (or to click, in older versions of it): told apart by what they can do.
+    if hasattr(failure, "format_message") and hasattr(failure, "exit_code"):
+        context = getattr(failure, "ctx", None)
+        path = getattr(context, "command_path", "dpselect")
+        text = one_line(failure.format_message()).rstrip(".")
+        if not text:  # no command at all: the help was shown
+            return BAD_INPUT
+        say(f"{text} (see {path} --help)", as_json=as_json)
+        return BAD_INPUT
+    if type(failure).__name__ == "Abort":
+        say("interrupted", as_json=as_json)
+        return INTERRUPTED
+    if os.environ.get("DPSELECT_DEBUG"):
+        traceback.print_exception(failure)
+    else:
+        say(
+            f"a fault in dpselect ({type(failure).__name__}); its text may hold private data and is not shown: "
+            "set DPSELECT_DEBUG=1 to see it, on data you may see",
+            as_json=as_json,
+        )
+    return FAULT

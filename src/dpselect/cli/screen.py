@@ -1,0 +1,78 @@
+"""Where output goes: answers on standard output, everything about the work on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def emit(record: Mapping[str, Any]) -> None:
+    """One JSON object on one line, flushed, for machines.
+
+    >>> emit({"epsilon": 0.1, "delta": 0.0})
+    {"epsilon": 0.1, "delta": 0.0}
+    """
+    print(json.dumps(_plain(record), ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities; they are written as text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "infinity" if value > 0 else "-infinity" if value < 0 else "not a number"
+    return value
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, note: str | None = None) -> None:
+    """A table on standard output; columns of numbers line up on the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    console.print(Text(title, style="bold"))
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        numeric = all(row[index][:1].isdigit() or row[index][:1] in "[−-–" for row in rows)
+        drawn.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    console.print(drawn)
+    if note:
+        console.print(Text(note, style="dim"))
+
+
+def notice(text: str, *, style: str = "yellow") -> None:
+    """A line about the work on standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True).print(Text(text, style=style), soft_wrap=True)
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Callable[[float], None]]:
+    """A bar on standard error that moves with the share done, from 0 to 1; nothing where nobody is watching."""
+    if not sys.stderr.isatty():
+        yield lambda _share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+
+        def move(share: float) -> None:
+            # A bar that jumps back, or to the end at once, says less than one that only pulses.
+            bar.update(task, total=1.0 if 0 < share else None, completed=share)
+
+        yield move
