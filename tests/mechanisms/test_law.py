@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, ncx2
 
 from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.gaussian_release import GaussianRelease
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
@@ -26,7 +28,7 @@ from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_p
 from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import Entropy, SeededEntropy
-from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE
+from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
 from dpselect.privacy.family import QueryFamily
 
 ALPHA = 1e-6
@@ -63,6 +65,7 @@ def p_value(answers: Answers, expected: NDArray[np.float64]) -> float:
 
 SCORES = np.array([0.0, 1.0, 2.5, 3.0])
 MAXIMA = {
+    "Gaussian noisy max": (GaussianNoisyMax, NORMAL),
     "exponential mechanism": (ExponentialMechanism, GUMBEL),
     "permute-and-flip": (PermuteAndFlip, EXPONENTIAL),
     "Laplace noisy max": (LaplaceNoisyMax, LAPLACE),
@@ -93,7 +96,16 @@ def single_maximum(name: str) -> Case:
 # --- above threshold: which transcript of at most four verdicts -------------------------------------------------
 
 STREAM = np.array([0.5, 1.5, 1.0, 2.5])
-WATCHERS = {"Laplace above threshold": (LaplaceAboveThreshold, LAPLACE)}
+WATCHERS = {
+    "Laplace above threshold": (
+        lambda first, second: LaplaceAboveThreshold(FAMILY, 3.0, scale_threshold=first, scale_query=second),
+        LAPLACE,
+    ),
+    "Gaussian above threshold": (
+        lambda first, second: GaussianAboveThreshold(FAMILY, threshold=3.0, sigma_threshold=first, sigma_query=second),
+        NORMAL,
+    ),
+}
 
 
 def transcripts(until: str) -> list[tuple[Verdict, ...]]:
@@ -123,7 +135,7 @@ def watcher_probabilities(name: str, until: str) -> Callable[[float], NDArray[np
 
 def stream(name: str, until: str) -> Case:
     def draw(factor: float, times: int, entropy: Entropy) -> Answers:
-        watcher = WATCHERS[name][0](FAMILY, 3.0, 0.5 * factor, factor)
+        watcher = WATCHERS[name][0](0.5 * factor, factor)
         runs = watcher.run_many(STREAM, times=times, entropy=entropy, until=until)
         return number_of(runs.verdicts, until)
 
@@ -134,7 +146,7 @@ def single_stream(name: str, until: str, *, vectorised: bool) -> Case:
     """The same law through an open run: ``ask`` one by one, or ``ask_many``."""
 
     def draw(factor: float, times: int, entropy: Entropy) -> Answers:
-        watcher = WATCHERS[name][0](FAMILY, 3.0, 0.5 * factor, factor)
+        watcher = WATCHERS[name][0](0.5 * factor, factor)
         rows = np.full((times, 4), -1, dtype=np.int8)
         for row in rows:
             run = watcher.start(entropy=entropy, until=until)

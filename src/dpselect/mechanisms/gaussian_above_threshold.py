@@ -19,6 +19,11 @@ from dpselect.checks import (
     refuse,
     unwrap,
 )
+from dpselect.mechanisms.threshold_run import Run, Runs, run_many, start
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.noise.quantiles import NORMAL
+from dpselect.noise.scan import Until
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
@@ -139,6 +144,56 @@ class GaussianAboveThreshold:
             return unbounded
         h = float(counts("horizon", horizon, least=1))
         return unwrap(np.minimum(unbounded, selection_renyi(alpha, shift=self._shift(), outputs=h + 1.0)))
+
+    def start(
+        self,
+        *,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        until: Until = "first",
+        outside: OutsidePolicy = "refuse",
+    ) -> Run:
+        """Draw the noisy threshold and open a run that ends at its first ⊤, or never with ``until="all"``.
+
+        >>> from dpselect import QueryFamily
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+        >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.01, sigma_query=0.02)
+        >>> run = watcher.start()
+        >>> run.ask(0.1), run.ask_many([0.2, 0.9, 0.3]).tolist(), run.open
+        (<Verdict.BELOW: 'below'>, [False, True], False)
+        >>> run.loss.epsilon == watcher.loss(below=2, above=1)
+        True
+        """
+        return start(
+            self,
+            scale_threshold=self.sigma_threshold,
+            scale_query=self.sigma_query,
+            law=NORMAL,
+            entropy=entropy,
+            until=until,
+            outside=outside,
+        )
+
+    def run_many(
+        self,
+        values: PrivateValues,
+        *,
+        times: int,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        until: Until = "first",
+        outside: OutsidePolicy = "refuse",
+    ) -> Runs:
+        """Many independent runs over the same values: for simulations."""
+        return run_many(
+            self,
+            values,
+            times=times,
+            scale_threshold=self.sigma_threshold,
+            scale_query=self.sigma_query,
+            law=NORMAL,
+            entropy=entropy,
+            until=until,
+            outside=outside,
+        )
 
     @classmethod
     def calibrated(

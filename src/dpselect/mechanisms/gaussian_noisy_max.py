@@ -8,6 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, non_negative, positive, probability, refuse, unwrap
+from dpselect.mechanisms.noisy_max import Ranking, Selections, peel, select, select_many
+from dpselect.mechanisms.outcomes import Selection
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.noise.quantiles import NORMAL
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.family import QueryFamily
@@ -95,6 +100,39 @@ class GaussianNoisyMax:
         """Rényi divergence of order ``alpha`` between neighbours, at most."""
         d = float(counts("candidates", candidates, least=2))
         return selection_renyi(alpha, shift=self._shift, outputs=d)
+
+    def release(
+        self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
+    ) -> Selection:
+        """The index of the winner, and what naming it cost; the noise is exactly Gaussian.
+
+        >>> from dpselect import QueryFamily
+        >>> GaussianNoisyMax(QueryFamily(lower=0, upper=100, sensitivity=1), sigma=4.0).release([3, 90, 12]).index
+        1
+        """
+        return select(self, values, scale=self.sigma, law=NORMAL, entropy=entropy, outside=outside)
+
+    def release_many(
+        self,
+        values: PrivateValues,
+        *,
+        times: int,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        outside: OutsidePolicy = "refuse",
+    ) -> Selections:
+        """The winners of many independent releases of the same values: for simulations."""
+        return select_many(self, values, times=times, scale=self.sigma, law=NORMAL, entropy=entropy, outside=outside)
+
+    def top(
+        self,
+        values: PrivateValues,
+        k: int,
+        *,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        outside: OutsidePolicy = "refuse",
+    ) -> Ranking:
+        """``k`` winners by peeling: a release over all, one over the rest, and so on; the costs add."""
+        return peel(self, values, k, scale=self.sigma, law=NORMAL, entropy=entropy, outside=outside)
 
     @classmethod
     def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float) -> GaussianNoisyMax:

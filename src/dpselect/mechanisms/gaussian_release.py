@@ -97,9 +97,7 @@ class GaussianRelease:
         )
 
     @classmethod
-    def calibrated(
-        cls, family: QueryFamily, *, candidates: int, epsilon: float, delta: float
-    ) -> GaussianRelease:
+    def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float, delta: float) -> GaussianRelease:
         """The least noise that releases ``candidates`` values at (ε, δ).
 
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)

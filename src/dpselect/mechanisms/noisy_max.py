@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,8 @@ from dpselect.privacy.loss import Loss
 
 class NoisyMax(Protocol):
     """The side of a mechanism that is needed here."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def family(self) -> QueryFamily:
@@ -120,11 +123,14 @@ def peel(
     return Ranking(indices=tuple(chosen), loss=loss, noise=noise_of(entropy))
 
 
+# Costs depend on public parameters only and can take milliseconds to integrate: remember them.
+@lru_cache(maxsize=4096)
 def one_epsilon(mechanism: NoisyMax, *, candidates: int) -> float:
     """ε of one selection; naming the only candidate says nothing."""
     return float(mechanism.epsilon(candidates=candidates)) if candidates > 1 else 0.0
 
 
+@lru_cache(maxsize=4096)
 def peeling_epsilon(mechanism: NoisyMax, *, candidates: int, k: int) -> float:
     """ε of naming ``k`` winners: the sum over d, d − 1, …, d − k + 1 candidates, rounded upward."""
     left = np.arange(candidates, max(candidates - k, 1), -1)

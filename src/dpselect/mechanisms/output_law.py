@@ -85,9 +85,7 @@ def transcript_probability(
     return float(np.exp(exponent) @ weights)
 
 
-def _panels(
-    kinks: FloatArray, *, width: float, inner: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
+def _panels(kinks: FloatArray, *, width: float, inner: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Gauss–Legendre points and weights; no panel is wider than ``width`` or reaches across a kink."""
     centre = kinks if inner is None else inner
     low, high = float(centre.min()) - _REACH, float(centre.max()) + _REACH

@@ -80,9 +80,7 @@ def admit(
     return numbers
 
 
-def admit_one(
-    value: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse"
-) -> float | Fraction:
+def admit_one(value: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse") -> float | Fraction:
     """One private value through the same door.
 
     >>> admit_one(0.25, family=QueryFamily(lower=0, upper=1, sensitivity=0.1))
@@ -107,9 +105,7 @@ def _as_array(values: PrivateValues) -> np.ndarray[Any, np.dtype[Any]]:
     try:
         # NumPy turns a mix of large integers into rounded doubles, so plain sequences are looked at first.
         array = (
-            np.array(values, dtype=_common_type(values))
-            if isinstance(values, (list, tuple))
-            else np.asarray(values)
+            np.array(values, dtype=_common_type(values)) if isinstance(values, (list, tuple)) else np.asarray(values)
         )
     except Exception:  # whatever it was, its text may quote the values
         raise InvalidData(_ONE_DIMENSION) from None
@@ -150,9 +146,7 @@ def _exact(value: object) -> Fraction:
     raise InvalidData(_NOT_NUMBERS)
 
 
-def _admit_exact(
-    array: np.ndarray[Any, np.dtype[Any]], family: QueryFamily, outside: OutsidePolicy
-) -> list[Fraction]:
+def _admit_exact(array: np.ndarray[Any, np.dtype[Any]], family: QueryFamily, outside: OutsidePolicy) -> list[Fraction]:
     exact = [_exact(value) for value in array]
     lower, upper = Fraction(family.lower), Fraction(family.upper)
     if outside == "clip":

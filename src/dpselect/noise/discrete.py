@@ -150,8 +150,7 @@ def _geometric_exactly(word: int, scale: Fraction, entropy: Entropy) -> int:
             ctx.prec = 2 * bits + 64
             if numerator:
                 ends = [
-                    -arb(fmpq(scale.numerator, scale.denominator))
-                    * (arb(fmpq(end, 1)).log() - bits * arb(2).log())
+                    -arb(fmpq(scale.numerator, scale.denominator)) * (arb(fmpq(end, 1)).log() - bits * arb(2).log())
                     for end in (numerator + 1, numerator)
                 ]
                 lowest, highest = ends[0].floor().unique_fmpz(), ends[1].floor().unique_fmpz()

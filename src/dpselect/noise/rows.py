@@ -67,10 +67,7 @@ def noisy_argmax_rows(
         winners[start : start + step] = leader
         for row in np.flatnonzero((in_doubt.sum(axis=1) != 1) | ~np.isfinite(best)):
             remaining = np.flatnonzero(in_doubt[row])
-            noisy = [
-                _noisy(Fraction(float(block[row, i])), unit, law, int(cells[row, i]), entropy)
-                for i in remaining
-            ]
+            noisy = [_noisy(Fraction(float(block[row, i])), unit, law, int(cells[row, i]), entropy) for i in remaining]
             winners[start + row] = remaining[largest(noisy)]
     return winners
 

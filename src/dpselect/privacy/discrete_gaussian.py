@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,6 +62,13 @@ def gaussian_release_epsilon(family: QueryFamily, *, sigma: float, candidates: i
     0.69
     """
     allowed = float(probability("delta", delta))
+    scale, number = float(positive("sigma", sigma)), int(counts("candidates", candidates, least=1))
+    return _search_epsilon(family, scale, number, allowed)
+
+
+@lru_cache(maxsize=1024)
+def _search_epsilon(family: QueryFamily, sigma: float, candidates: int, allowed: float) -> float:
+    """The search takes milliseconds and depends on public parameters only, so it is remembered."""
 
     def fits(epsilon: float) -> bool:
         return gaussian_release_delta(family, sigma=sigma, candidates=candidates, epsilon=epsilon) <= allowed
