@@ -8,6 +8,7 @@ visible, so data that may break the rules belongs behind ``outside="clip"``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -70,12 +71,15 @@ def admit(
     if array.dtype == object or (array.dtype.kind in "iu" and not _holds_whole_numbers(family)):
         return _admit_exact(array, family, outside)
     # Within ±2^53 every integer is a double; further out conversion rounds, never across the range's ends.
-    numbers: FloatArray = array.astype(np.float64)
-    if np.isnan(numbers).any():
+    numbers: FloatArray = array.astype(np.float64, copy=False)
+    # A minimum and a maximum need no memory, take no short cuts, and are NaN if anything is.
+    least, largest = float(numbers.min()), float(numbers.max())
+    if math.isnan(least):
         raise InvalidData(_NOT_NUMBERS)
     if outside == "clip":
-        return np.minimum(np.maximum(numbers, family.lower), family.upper)
-    if not ((numbers >= family.lower) & (numbers <= family.upper)).all():
+        clipped: FloatArray = np.clip(numbers, family.lower, family.upper)
+        return clipped
+    if not (family.lower <= least and largest <= family.upper):
         raise InvalidData(_OUTSIDE)
     return numbers
 
