@@ -14,19 +14,26 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
 from dpselect.mechanisms.laplace_release import LaplaceRelease
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
-from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE
+from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
 from dpselect.numerics.discrete_profile import discrete_gaussian_delta
 from dpselect.privacy.discrete_gaussian import gaussian_release_rho
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.grid import Grid
 
-MAXIMA = [(ExponentialMechanism, GUMBEL), (PermuteAndFlip, EXPONENTIAL), (LaplaceNoisyMax, LAPLACE)]
+MAXIMA = [
+    (GaussianNoisyMax, NORMAL),
+    (ExponentialMechanism, GUMBEL),
+    (PermuteAndFlip, EXPONENTIAL),
+    (LaplaceNoisyMax, LAPLACE),
+]
 #: Quadrature error of the exact probabilities, relative.
 SLACK = 1e-9
 
@@ -98,45 +105,67 @@ def all_transcripts(length: int) -> list[tuple[Verdict, ...]]:
     return list(itertools.product((Verdict.BELOW, Verdict.ABOVE), repeat=length))
 
 
-def laplace_transcript(watcher: LaplaceAboveThreshold, values: NDArray[np.float64], transcript: Any) -> float:
-    return transcript_probability(
-        values,
-        transcript,
-        threshold=watcher.threshold,
-        scale_threshold=watcher.scale_threshold,
-        scale_query=watcher.scale_query,
-        law=LAPLACE,
+Watcher = LaplaceAboveThreshold | GaussianAboveThreshold
+
+
+def watcher_of(kind: str, family: QueryFamily, scales: tuple[float, float]) -> Watcher:
+    if kind == "Laplace":
+        return LaplaceAboveThreshold(family, 0.5, scale_threshold=scales[0], scale_query=scales[1])
+    return GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=scales[0], sigma_query=scales[1])
+
+
+def told_by(
+    watcher: Watcher, transcript: tuple[Verdict, ...], values: NDArray[np.float64], other: NDArray[np.float64]
+) -> float:
+    """|log ratio| of the transcript's probabilities on two inputs."""
+    if isinstance(watcher, LaplaceAboveThreshold):
+        scales, law = (watcher.scale_threshold, watcher.scale_query), LAPLACE
+    else:
+        scales, law = (watcher.sigma_threshold, watcher.sigma_query), NORMAL
+    first, second = (
+        transcript_probability(
+            asked, transcript, threshold=0.5, scale_threshold=scales[0], scale_query=scales[1], law=law
+        )
+        for asked in (values, other)
     )
+    return abs(math.log(first / second))
 
 
+@pytest.mark.parametrize("kind", ["Laplace", "Gaussian"])
 @pytest.mark.parametrize("monotone", [False, True])
-@settings(deadline=None, max_examples=60)
-@given(data=st.data(), scales=st.sampled_from([(0.3, 0.6), (1.0, 0.2), (0.2, 1.0)]))
-def test_laplace_transcripts_stay_within_their_loss(
-    monotone: bool, data: st.DataObject, scales: tuple[float, float]
+@settings(deadline=None, max_examples=40)
+@given(data=st.data(), scales=st.sampled_from([(0.3, 0.6), (1.0, 0.4), (0.4, 1.0)]))
+def test_transcripts_stay_within_their_loss(
+    kind: str, monotone: bool, data: st.DataObject, scales: tuple[float, float]
+) -> None:
+    values, other, sensitivity = data.draw(neighbours(monotone=monotone))
+    watcher = watcher_of(kind, family_of(sensitivity, monotone=monotone), scales)
+    transcripts = all_transcripts(len(values))
+    above = np.array([transcript.count(Verdict.ABOVE) for transcript in transcripts])
+    allowed = np.atleast_1d(watcher.loss(below=len(values) - above, above=above))
+    for transcript, most in zip(transcripts, allowed, strict=True):
+        assert told_by(watcher, transcript, values, other) <= most + SLACK
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data(), monotone=st.booleans(), scales=st.sampled_from([(0.3, 0.6), (1.0, 0.2), (0.2, 1.0)]))
+def test_laplace_runs_stay_within_what_was_said_before(
+    data: st.DataObject, monotone: bool, scales: tuple[float, float]
 ) -> None:
     values, other, sensitivity = data.draw(neighbours(monotone=monotone))
     watcher = LaplaceAboveThreshold(family_of(sensitivity, monotone=monotone), 0.5, *scales)
     for transcript in all_transcripts(len(values)):
-        above = transcript.count(Verdict.ABOVE)
-        below = len(transcript) - above
-        told = abs(
-            math.log(laplace_transcript(watcher, values, transcript) / laplace_transcript(watcher, other, transcript))
-        )
-        assert told <= watcher.loss(below=below, above=above) + SLACK
-        if above:
-            assert told <= watcher.epsilon(above=above) + SLACK
+        told, above = told_by(watcher, transcript, values, other), transcript.count(Verdict.ABOVE)
+        assert told <= watcher.epsilon(above=max(above, 1)) + SLACK
         assert told <= watcher.epsilon(above=len(transcript), horizon=len(transcript)) + SLACK
 
 
-def test_half_the_loss_of_a_laplace_transcript_would_be_a_lie() -> None:
-    watcher = LaplaceAboveThreshold(family_of(0.2, monotone=False), 0.5, 0.1, 0.1)
+@pytest.mark.parametrize("kind", ["Laplace", "Gaussian"])
+def test_half_the_loss_of_a_transcript_would_be_a_lie(kind: str) -> None:
+    watcher = watcher_of(kind, family_of(0.2, monotone=False), (0.1, 0.1))
     values = np.array([1.0, 1.0, 0.0])
     other = values + 0.2 * np.array([-1.0, -1.0, 1.0])
-    transcript = (Verdict.BELOW, Verdict.BELOW, Verdict.ABOVE)
-    told = abs(
-        math.log(laplace_transcript(watcher, values, transcript) / laplace_transcript(watcher, other, transcript))
-    )
+    told = told_by(watcher, (Verdict.BELOW, Verdict.BELOW, Verdict.ABOVE), values, other)
     assert told > 0.5 * float(watcher.loss(below=2, above=1))
 
 

@@ -1,0 +1,173 @@
+"""Every mechanism, the same promises: costs fall with noise, calibration ends on the private side, halves where due."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpselect.errors import InvalidParameter
+from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
+from dpselect.mechanisms.gaussian_release import GaussianRelease
+from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
+from dpselect.mechanisms.laplace_release import LaplaceRelease
+from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
+from dpselect.noise.entropy import SeededEntropy
+from dpselect.privacy.family import QueryFamily
+
+CLASSICAL = [ExponentialMechanism, PermuteAndFlip, LaplaceNoisyMax]
+MAXIMA = [GaussianNoisyMax, *CLASSICAL]
+every_classical = pytest.mark.parametrize("mechanism", CLASSICAL)
+every_maximum = pytest.mark.parametrize("mechanism", MAXIMA)
+families = st.builds(
+    lambda share, monotone: QueryFamily(lower=0.0, upper=1.0, sensitivity=share, monotone=monotone),
+    st.floats(1e-9, 1.0),
+    st.booleans(),
+)
+epsilons = st.floats(1e-6, 50.0)
+
+
+@every_classical
+@settings(deadline=None, max_examples=100)
+@given(family=families, epsilon=epsilons)
+def test_calibration_ends_on_the_private_side_and_at_the_smallest_scale(
+    mechanism: Any, family: QueryFamily, epsilon: float
+) -> None:
+    found = mechanism.calibrated(family, epsilon=epsilon)
+    assert found.epsilon() <= epsilon
+    assert found.epsilon(candidates=1000) <= epsilon
+    assert mechanism(family, float(np.nextafter(found.scale, 0))).epsilon() >= epsilon * (1 - 1e-15)
+
+
+@every_classical
+@settings(deadline=None, max_examples=100)
+@given(family=families, scale=st.floats(1e-3, 1e3))
+def test_printed_epsilons_are_never_below_the_rational_truth(mechanism: Any, family: QueryFamily, scale: float) -> None:
+    truth = Fraction(family.sensitivity) * (1 if family.monotone else 2) / Fraction(scale)
+    assert Fraction(mechanism(family, scale).epsilon()) >= truth
+
+
+@every_classical
+def test_monotone_families_pay_half(mechanism: Any) -> None:
+    one_way = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01, monotone=True)
+    any_way = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
+    assert mechanism(one_way, 0.1).epsilon() == mechanism(any_way, 0.1).epsilon() / 2
+    assert mechanism.calibrated(one_way, epsilon=0.5).scale == mechanism.calibrated(any_way, epsilon=0.5).scale / 2
+
+
+@every_maximum
+def test_more_noise_costs_less_and_more_candidates_never_less(mechanism: Any) -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
+    by_noise = [mechanism(family, scale).epsilon(candidates=20) for scale in (0.1, 0.2, 0.4, 0.8)]
+    assert by_noise == sorted(by_noise, reverse=True)
+    by_number = mechanism(family, 0.3).epsilon(candidates=[2, 3, 10, 1000])
+    assert (np.diff(by_number) >= 0).all()
+
+
+@every_maximum
+def test_peeling_costs_the_sum_of_its_rounds(mechanism: Any) -> None:
+    picker = mechanism(QueryFamily(lower=0.0, upper=100.0, sensitivity=1.0), 2.0)
+    ranking = picker.top([5.0, 90.0, 30.0, 60.0], 3)
+    assert ranking.indices == (1, 3, 2)
+    rounds = [picker.epsilon(candidates=d) for d in (4, 3, 2)]
+    assert sum(rounds) <= ranking.loss.epsilon == pytest.approx(sum(rounds), rel=1e-14)
+
+
+@every_maximum
+def test_peeling_everything_names_everyone_once_and_the_last_for_free(mechanism: Any) -> None:
+    picker = mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), 5.0)
+    ranking = picker.top([0.1, 0.9, 0.3, 0.6], 4)
+    assert sorted(ranking.indices) == [0, 1, 2, 3]
+    assert ranking.loss == picker.top([0.1, 0.9, 0.3, 0.6], 3).loss
+
+
+@every_maximum
+def test_naming_the_only_candidate_costs_nothing(mechanism: Any) -> None:
+    picker = mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), 1.0)
+    selection = picker.release([0.4])
+    assert (selection.index, selection.loss.epsilon) == (0, 0.0)
+
+
+@every_maximum
+@pytest.mark.parametrize("k", [0, 5, 2.5, -1])
+def test_peeling_more_than_there_are_is_refused(mechanism: Any, k: Any) -> None:
+    with pytest.raises(InvalidParameter, match="k must be"):
+        mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), 1.0).top([0.1, 0.9, 0.3, 0.6], k)
+
+
+@every_maximum
+def test_many_releases_cost_as_many_times_one(mechanism: Any) -> None:
+    picker = mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), 1.0)
+    many = picker.release_many([0.1, 0.5], times=1000, entropy=SeededEntropy(1))
+    assert many.indices.shape == (1000,)
+    assert many.loss.epsilon == pytest.approx(1000 * picker.epsilon(candidates=2))
+
+
+@pytest.mark.parametrize("candidates", [1, 7, 1000])
+@settings(deadline=None, max_examples=60)
+@given(family=families, epsilon=epsilons)
+def test_the_laplace_release_is_calibrated_to_the_fineness_of_its_grid(
+    candidates: int, family: QueryFamily, epsilon: float
+) -> None:
+    found = LaplaceRelease.calibrated(family, candidates=candidates, epsilon=epsilon)
+    assert epsilon * (1 - 1e-4) <= found.epsilon(candidates) <= epsilon
+
+
+@pytest.mark.parametrize(("candidates", "epsilon", "delta"), [(1, 1.0, 1e-5), (365, 0.1, 1e-9), (10**6, 3.0, 1e-3)])
+def test_the_gaussian_release_is_calibrated_from_above(candidates: int, epsilon: float, delta: float) -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3)
+    found = GaussianRelease.calibrated(family, candidates=candidates, epsilon=epsilon, delta=delta)
+    assert epsilon * (1 - 1e-6) <= found.epsilon(candidates) <= epsilon
+    assert found.profile(epsilon, candidates=candidates) <= delta
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@settings(deadline=None, max_examples=100)
+@given(share=st.floats(1e-9, 1.0), epsilon=epsilons, above=st.integers(1, 50))
+def test_the_laplace_threshold_is_calibrated_from_above(
+    monotone: bool, share: float, epsilon: float, above: int
+) -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=share, monotone=monotone)
+    found = LaplaceAboveThreshold.calibrated(family, threshold=0.5, epsilon=epsilon, above=above)
+    assert epsilon * (1 - 1e-12) <= found.epsilon(above=above) <= epsilon
+
+
+def test_the_split_of_the_laplace_threshold_beats_its_neighbours() -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
+    found = LaplaceAboveThreshold.calibrated(family, threshold=0.5, epsilon=1.0, above=4)
+    best = found.scale_threshold**2 + found.scale_query**2
+    for factor in (0.9, 1.1):
+        first = found.scale_threshold * factor
+        second = 8 * 0.01 / (1.0 - 0.01 / first)
+        assert first**2 + second**2 > best
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf"), 1e-320])
+@every_classical
+def test_impossible_targets_are_refused(mechanism: Any, epsilon: float) -> None:
+    with pytest.raises(InvalidParameter, match="epsilon must be"):
+        mechanism.calibrated(QueryFamily(lower=0.0, upper=1.0, sensitivity=1.0), epsilon=epsilon)
+
+
+def test_released_numbers_are_whole_multiples_of_the_public_step() -> None:
+    family = QueryFamily(lower=-3.0, upper=7.0, sensitivity=0.013)
+    values = np.random.default_rng(1).uniform(-3, 7, 1000)
+    for mechanism in (GaussianRelease(family, sigma=0.37, delta=1e-6), LaplaceRelease(family, scale=0.37)):
+        released = mechanism.release(values)
+        assert (released.values / released.step % 1 == 0).all()
+        assert released.step <= 0.013 / 2**16
+        assert np.abs(released.values - values).mean() == pytest.approx(0.3, abs=0.15)
+
+
+def test_two_inputs_closer_than_half_a_step_give_the_same_numbers() -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.25)
+    mechanism = LaplaceRelease(family, scale=0.25)
+    near = [0.3, np.nextafter(0.3, 1.0), 0.3 + mechanism.grid.step / 1000]
+    seen = {mechanism.release([value], entropy=SeededEntropy(4)).values[0] for value in near}
+    assert len(seen) == 1

@@ -1,0 +1,127 @@
+"""An open run: it counts what it told, ends when it should, and keeps its noise to itself."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpselect.errors import InvalidParameter, StateRefused
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.mechanisms.outcomes import Verdict
+from dpselect.noise.entropy import SeededEntropy
+from dpselect.privacy.family import QueryFamily
+
+FAMILY = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
+WATCHERS = [
+    GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.01, sigma_query=0.02),
+    LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.005, scale_query=0.01),
+]
+every_watcher = pytest.mark.parametrize("watcher", WATCHERS, ids=lambda watcher: type(watcher).__name__)
+
+
+@every_watcher
+def test_a_run_costs_nothing_before_its_first_answer(watcher: Any) -> None:
+    assert watcher.start().loss.epsilon == 0.0
+
+
+@every_watcher
+def test_the_loss_of_an_open_run_is_that_of_its_transcript_so_far(watcher: Any) -> None:
+    run = watcher.start(until="all")
+    seen = [run.loss.epsilon]
+    for value, verdict in [(0.1, Verdict.BELOW), (0.2, Verdict.BELOW), (0.9, Verdict.ABOVE), (0.1, Verdict.BELOW)]:
+        assert run.ask(value) is verdict
+        seen.append(run.loss.epsilon)
+    assert seen[1:] == [watcher.loss(below=m, above=k) for m, k in [(1, 0), (2, 0), (2, 1), (3, 1)]]
+    assert seen == sorted(seen)
+
+
+@every_watcher
+def test_a_run_ends_at_its_first_top_and_takes_no_more(watcher: Any) -> None:
+    run = watcher.start()
+    assert run.ask(0.9) is Verdict.ABOVE
+    assert not run.open
+    loss = run.loss
+    for ask in (lambda: run.ask(0.1), lambda: run.ask_many([0.1])):
+        with pytest.raises(StateRefused, match="has ended"):
+            ask()
+    assert run.loss == loss
+
+
+@every_watcher
+def test_a_scan_tells_nothing_of_what_comes_after_the_first_top(watcher: Any) -> None:
+    run = watcher.start()
+    assert run.ask_many([0.1, 0.2, 0.9, 0.1, 0.9]).tolist() == [False, False, True]
+    assert (run.below, run.above, run.open) == (2, 1, False)
+
+
+@every_watcher
+def test_a_run_told_to_go_on_answers_everything_under_one_threshold(watcher: Any) -> None:
+    run = watcher.start(until="all")
+    assert run.ask_many([0.1, 0.9, 0.1, 0.9]).tolist() == [False, True, False, True]
+    assert (run.below, run.above, run.open) == (2, 2, True)
+    run.close()
+    with pytest.raises(StateRefused):
+        run.ask(0.1)
+
+
+@every_watcher
+def test_a_run_is_not_copied_or_pickled(watcher: Any) -> None:
+    run = watcher.start()
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(StateRefused):
+            attempt(run)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@every_watcher
+def test_a_forked_child_cannot_use_its_parents_threshold(watcher: Any) -> None:
+    run = watcher.start()
+    child = os.fork()
+    if child == 0:
+        try:
+            run.ask(0.1)
+        except StateRefused:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert run.ask(0.1) is Verdict.BELOW
+
+
+@every_watcher
+def test_the_text_of_a_run_shows_counts_only(watcher: Any) -> None:
+    run = watcher.start(until="all")
+    run.ask_many([0.1234, 0.9])
+    assert repr(run) == "<Run of 1 below and 1 above, open>"
+
+
+@every_watcher
+def test_unknown_ways_to_run_are_refused(watcher: Any) -> None:
+    for wrong in ({"until": "twice"}, {"outside": "ignore"}):
+        with pytest.raises(InvalidParameter):
+            watcher.start(**wrong)
+    with pytest.raises(InvalidParameter):
+        watcher.run_many([0.1], times=3, until="twice")
+
+
+@every_watcher
+def test_many_runs_cost_the_sum_of_their_transcripts(watcher: Any) -> None:
+    runs = watcher.run_many([0.1, 0.2, 0.9, 0.1], times=50, entropy=SeededEntropy(3))
+    assert runs.noise == "reproducible"
+    assert (runs.verdicts == [0, 0, 1, -1]).all()
+    assert runs.loss.epsilon == pytest.approx(50 * watcher.loss(below=2, above=1))
+    assert runs.loss.epsilon >= 50 * np.float64(watcher.loss(below=2, above=1)) * (1 - 1e-15)
+
+
+def test_seeded_runs_repeat_and_say_so() -> None:
+    watcher = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.3, sigma_query=0.3)
+    first, second = (watcher.start(entropy=SeededEntropy(9), until="all") for _ in range(2))
+    values = np.full(1000, 0.5)
+    assert first.ask_many(values).tolist() == second.ask_many(values).tolist()
+    assert first.noise == "reproducible"
+    assert watcher.start().noise == "private"
