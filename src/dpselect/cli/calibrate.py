@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -12,6 +13,8 @@ from dpselect.cli import options, screen
 from dpselect.cli.epsilon import chosen_mode, family_in_words, needed, refuse_given, show_costs
 from dpselect.cli.numbers import no_more_than, read_number
 from dpselect.report.rounding import at_most, rounded_up
+
+_Mechanism = TypeVar("_Mechanism")
 
 
 def calibrate(
@@ -60,32 +63,32 @@ def calibrate(
     if mode == "candidates":
         refuse_given("noisy max", threshold=threshold, ratio=ratio)
         for d in candidates or ():
-            least = GaussianNoisyMax.calibrated(family, candidates=d, epsilon=target).sigma
-            picker = _shortened(
-                least,
-                lambda sigma: GaussianNoisyMax(family, sigma),
-                lambda trial, d=d: float(trial.epsilon(candidates=d)) <= target,
-            )
+            least = GaussianNoisyMax.calibrated(family, candidates=d, epsilon=target)
+            trials = (GaussianNoisyMax(family, sigma) for sigma in _shorter(least.sigma))
+            picker = _first_within(target, [*trials, least], partial(GaussianNoisyMax.epsilon, candidates=d))
             row = {"candidates": d, "sigma": picker.sigma, "epsilon": float(picker.epsilon(candidates=d))}
             rows.append(row | (_ends(picker.certify(candidates=d)) if certify else {}))
     else:
         proportion = 3**0.5 if ratio is None else float(ratio)
         line = float(needed("threshold", threshold))
 
-        def watcher(sigma: float) -> GaussianAboveThreshold:
-            return GaussianAboveThreshold(
-                family, threshold=line, sigma_threshold=sigma, sigma_query=rounded_up(proportion * sigma)
-            )
-
         for m in horizon or below or (0,):
             k = above or 0
             asked = {"horizon": m} if horizon else {"below": m, "above": k}
-            found = GaussianAboveThreshold.calibrated(family, threshold=line, epsilon=target, ratio=proportion, **asked)
+            least_noise = GaussianAboveThreshold.calibrated(
+                family, threshold=line, epsilon=target, ratio=proportion, **asked
+            )
 
             def cost(trial: GaussianAboveThreshold, m: int = m, k: int = k) -> float:
                 return float(trial.epsilon(horizon=m) if horizon else trial.loss(below=m, above=k))
 
-            kept = _shortened(found.sigma_threshold, watcher, lambda trial, cost=cost: cost(trial) <= target)
+            attempts = (
+                GaussianAboveThreshold(
+                    family, threshold=line, sigma_threshold=sigma, sigma_query=rounded_up(proportion * sigma)
+                )
+                for sigma in _shorter(least_noise.sigma_threshold)
+            )
+            kept = _first_within(target, [*attempts, least_noise], cost)
             row = {
                 **asked,
                 "sigma_threshold": kept.sigma_threshold,
@@ -101,13 +104,13 @@ def calibrate(
     show_costs(rows, title=f"Gaussian {what} at ε ≤ {at_most(target)} over {family_in_words(family)}")
 
 
-def _shortened(least: float, build: Callable[[float], Any], affordable: Callable[[Any], bool]) -> Any:
-    """The mechanism with the noise rounded up to six digits, so that what is read can be typed and still holds."""
-    for digits in range(6, 18):
-        trial = build(rounded_up(least, digits=digits))
-        if affordable(trial):
-            return trial
-    return build(least)
+def _shorter(least: float) -> list[float]:
+    """The noise rounded up to a few digits, so that what is read can be typed again and still holds."""
+    return [rounded_up(least, digits=digits) for digits in (6, 9)]
+
+
+def _first_within(target: float, mechanisms: list[_Mechanism], cost: Callable[[_Mechanism], Any]) -> _Mechanism:
+    return next((one for one in mechanisms if float(cost(one)) <= target), mechanisms[-1])
 
 
 def _ends(found: Any) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpselect.cli import options, screen
@@ -136,7 +137,7 @@ def _noisy_max(
             pure=picker.epsilon(candidates=d),
             approximate=None if delta is None else picker.approximate_epsilon(delta=no_more_than(delta), candidates=d),
             delta=delta,
-            certify=(lambda d=d: picker.certify(candidates=d)) if certify else None,
+            certify=partial(picker.certify, candidates=d) if certify else None,
         )
         for d in candidates
     ]
@@ -157,7 +158,7 @@ def _capped(
             pure=watcher.epsilon(horizon=h),
             approximate=None if delta is None else watcher.approximate_epsilon(delta=no_more_than(delta), horizon=h),
             delta=delta,
-            certify=(lambda h=h: enclosure(h)) if certify else None,
+            certify=partial(enclosure, h) if certify else None,
         )
         for h in horizons
     ]
@@ -179,7 +180,7 @@ def _transcripts(
             pure=watcher.loss(below=m, above=above),
             approximate=None,
             delta=None,
-            certify=(lambda m=m: watcher.certify(below=m, above=above)) if certify else None,
+            certify=partial(watcher.certify, below=m, above=above) if certify else None,
         )
         for m in below
     ]

@@ -73,6 +73,6 @@ def progress(doing: str) -> Iterator[Callable[[float], None]]:
 
         def move(share: float) -> None:
             # A bar that jumps back, or to the end at once, says less than one that only pulses.
-            bar.update(task, total=1.0 if 0 < share else None, completed=share)
+            bar.update(task, total=1.0 if share > 0 else None, completed=share)
 
         yield move

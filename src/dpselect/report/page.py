@@ -1,0 +1,156 @@
+"""A report as one HTML file that needs nothing else: no network, no script, light or dark as the reader likes."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from dpselect.errors import SourceError
+from dpselect.report.guarantee import Guarantee
+from dpselect.report.record import NOT_PRIVATE, Entry, Finding, Report, Spending
+from dpselect.report.rounding import at_most
+
+#: The page may show itself and nothing more, whatever text found its way into it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def html_page(report: Report) -> str:
+    """The whole page as text. Everything that came from outside is escaped.
+
+    >>> from dpselect.report.guarantee import Guarantee
+    >>> found = Finding(question="<script>", answer="2013-01-20")
+    >>> page = html_page(Report(title="Peak", findings=(found,), guarantee=Guarantee(epsilon=0.1)))
+    >>> "<script>" in page, "&lt;script&gt;" in page
+    (False, True)
+    """
+    style = files("dpselect.report").joinpath("page.css").read_text(encoding="utf-8")
+    banner = f'<p class="banner" role="alert"><strong>Not private.</strong> {escape(NOT_PRIVATE)}</p>'
+    simulated = '<p class="banner"><strong>Simulated data.</strong> Nobody\'s readings were used.</p>'
+    parts = [
+        banner if report.noise == "reproducible" else "",
+        simulated if report.simulated else "",
+        *(_finding(finding) for finding in report.findings),
+        _guarantee(report.guarantee),
+        _notes(report.notes),
+        _entries("Parameters", report.parameters),
+    ]
+    when = f'<p class="when">{escape(report.made.strftime("%d %B %Y, %H:%M"))}</p>' if report.made else ""
+    body = "\n".join(part for part in parts if part)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="referrer" content="no-referrer">
+<title>{escape(report.title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+<h1>{escape(report.title)}</h1>
+{when}
+{body}
+<footer class="small">Made with dpselect. Every ε on this page is an upper bound, rounded up.</footer>
+</main>
+</body>
+</html>
+"""
+
+
+def write_page(report: Report, path: Path) -> Path:
+    """Writes the page; a file that was there is replaced at once or not at all.
+
+    Returns
+    -------
+    Path
+        Where the page is, in full.
+    """
+    text = html_page(report)
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".dpselect-", suffix=".html")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).chmod(0o644)
+            Path(name).replace(target)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as failure:
+        raise SourceError(
+            f"cannot write the report to {str(path)!r} ({failure.strerror}); choose another place"
+        ) from None
+    return target.resolve()
+
+
+def _finding(finding: Finding) -> str:
+    details = _definitions(finding.details)
+    figure = ""
+    if finding.figure is not None:
+        caption = f"<figcaption>{escape(finding.caption)}</figcaption>" if finding.caption else ""
+        figure = f"<figure>{inline_svg(finding.figure)}{caption}</figure>"
+    meter = _meter(finding.spending) if finding.spending else ""
+    return (
+        f'<section class="card"><p class="question">{escape(finding.question)}</p>'
+        f'<p class="answer">{escape(finding.answer)}</p>{details}{meter}{figure}</section>'
+    )
+
+
+def _meter(spending: Spending) -> str:
+    spent = spending.spent[-1] if spending.spent else 0.0
+    share = min(100.0, 100.0 * spent / spending.budget) if spending.budget > 0 else 0.0
+    return (
+        f'<div class="meter"><span style="width:{share:.2f}%"></span></div>'
+        f'<p class="small">Spent ε = {at_most(spent)} of {at_most(spending.budget)}.</p>'
+    )
+
+
+def _guarantee(guarantee: Guarantee) -> str:
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in guarantee.sentences)
+    rows = "".join(f"<tr><td>{before}</td><td>{after}</td></tr>" for before, after in guarantee.beliefs)
+    beliefs = (
+        "<p>Someone suspects something about a person. How sure may the answer make them?</p>"
+        f"<table><thead><tr><th>Before</th><th>After, at most</th></tr></thead><tbody>{rows}</tbody></table>"
+        if rows
+        else ""
+    )
+    return (
+        '<h2>What is promised to each person</h2><section class="card">'
+        f'<p class="headline">{escape(guarantee.headline)}</p>{sentences}{beliefs}</section>'
+    )
+
+
+def _notes(notes: tuple[str, ...]) -> str:
+    if not notes:
+        return ""
+    return "<h2>Good to know</h2><ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>"
+
+
+def _entries(heading: str, entries: tuple[Entry, ...]) -> str:
+    return f"<h2>{escape(heading)}</h2>{_definitions(entries)}" if entries else ""
+
+
+def _definitions(entries: tuple[Entry, ...]) -> str:
+    if not entries:
+        return ""
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in entries) + "</dl>"
+
+
+def inline_svg(drawing: str) -> str:
+    """The ``<svg>`` element of a drawing made by this package, ready to stand inside a page.
+
+    >>> inline_svg('<?xml version="1.0"?><!DOCTYPE svg><svg width="2"><path/></svg>')
+    '<svg width="2"><path/></svg>'
+    """
+    found = re.search(r"<svg\b.*</svg>", drawing, flags=re.DOTALL)
+    if found is None or re.search(r"<script|\son\w+\s*=|javascript:", found.group(), flags=re.IGNORECASE):
+        raise SourceError("a figure must be an SVG drawing without scripts")
+    return found.group()

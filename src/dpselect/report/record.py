@@ -1,0 +1,98 @@
+"""What a report tells: a question, its answer, the guarantee, and the public parameters. Never rows or raw values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dpselect.mechanisms.outcomes import Noise
+from dpselect.report.guarantee import Guarantee
+
+#: A label and a text.
+Entry = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """How the budget went: the odometer after each answer, and which answers were ⊤. Released, so it may be shown.
+
+    Attributes
+    ----------
+    spent : tuple of float
+        ε spent after each answer.
+    above : tuple of int
+        Places, from 0, of the answers ⊤.
+    budget : float
+        The most that could be spent.
+    """
+
+    spent: tuple[float, ...]
+    above: tuple[int, ...]
+    budget: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One question and its released answer.
+
+    Attributes
+    ----------
+    question, answer : str
+        In words.
+    details : tuple of (str, str)
+        What else was released.
+    spending : Spending, optional
+        For answers given one by one.
+    figure : str, optional
+        An SVG drawing of public things.
+    """
+
+    question: str
+    answer: str
+    details: tuple[Entry, ...] = ()
+    spending: Spending | None = None
+    figure: str | None = None
+    caption: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything a reader needs to know about one use of private data.
+
+    Attributes
+    ----------
+    title : str
+        What the report is about.
+    findings : tuple of Finding
+        Questions and answers.
+    guarantee : Guarantee
+        For all the findings together.
+    parameters : tuple of (str, str)
+        Public parameters, so that the cost can be computed again.
+    notes : tuple of str
+        What the reader should know besides.
+    simulated : bool
+        Whether the data were simulated, and nobody's.
+    made : datetime, optional
+        When; left out where the report must be repeatable.
+    """
+
+    title: str
+    findings: tuple[Finding, ...]
+    guarantee: Guarantee
+    parameters: tuple[Entry, ...] = ()
+    notes: tuple[str, ...] = ()
+    simulated: bool = False
+    made: datetime | None = None
+
+    @property
+    def noise(self) -> Noise:
+        """Whether the noise can be repeated by someone who knows the seed."""
+        return self.guarantee.noise
+
+
+#: Stands wherever a seeded answer is shown.
+NOT_PRIVATE = (
+    "A seed was used: whoever knows it can undo the noise. These answers are reproducible, not private; "
+    "do not publish them."
+)
