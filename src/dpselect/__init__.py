@@ -23,6 +23,12 @@ _HOMES = {
     "Verdict": "dpselect.mechanisms.outcomes",
     "GaussianNoisyMax": "dpselect.mechanisms.gaussian_noisy_max",
     "GaussianAboveThreshold": "dpselect.mechanisms.gaussian_above_threshold",
+    "GaussianRelease": "dpselect.mechanisms.gaussian_release",
+    "ExponentialMechanism": "dpselect.mechanisms.exponential",
+    "PermuteAndFlip": "dpselect.mechanisms.permute_and_flip",
+    "LaplaceNoisyMax": "dpselect.mechanisms.laplace_noisy_max",
+    "LaplaceAboveThreshold": "dpselect.mechanisms.laplace_above_threshold",
+    "LaplaceRelease": "dpselect.mechanisms.laplace_release",
 }
 
 _ROOMS = {
@@ -41,10 +47,16 @@ _ROOMS = {
 __all__ = sorted([*_HOMES, "__version__"])
 
 if TYPE_CHECKING:
+    from dpselect.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold as GaussianAboveThreshold
     from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax as GaussianNoisyMax
+    from dpselect.mechanisms.gaussian_release import GaussianRelease as GaussianRelease
+    from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold as LaplaceAboveThreshold
+    from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax as LaplaceNoisyMax
+    from dpselect.mechanisms.laplace_release import LaplaceRelease as LaplaceRelease
     from dpselect.mechanisms.outcomes import Selection as Selection
     from dpselect.mechanisms.outcomes import Verdict as Verdict
+    from dpselect.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from dpselect.numerics.enclosure import Enclosure as Enclosure
     from dpselect.privacy.family import QueryFamily as QueryFamily
     from dpselect.privacy.loss import Loss as Loss
