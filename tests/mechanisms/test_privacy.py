@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,12 +106,36 @@ def all_transcripts(length: int) -> list[tuple[Verdict, ...]]:
     return list(itertools.product((Verdict.BELOW, Verdict.ABOVE), repeat=length))
 
 
+@settings(deadline=None, max_examples=200)
+@given(
+    share=st.floats(1e-12, 1.0),
+    scale=st.floats(1e-3, 1e3),
+    candidates=st.integers(2, 10**9),
+    monotone=st.booleans(),
+)
+def test_the_exponential_mechanisms_epsilon_is_never_below_its_formula(
+    share: float, scale: float, candidates: int, monotone: bool
+) -> None:
+    printed = ExponentialMechanism(family_of(share, monotone=monotone), scale).epsilon(candidates=candidates)
+    with mpmath.workdps(60):
+        gap = mpmath.mpf(share) * (1 if monotone else 2) / mpmath.mpf(scale)
+        lone = 1 / (1 + (candidates - 1) * mpmath.exp(1 / mpmath.mpf(scale)))
+        truth = gap - mpmath.log1p(lone * mpmath.expm1(gap))
+        assert mpmath.mpf(printed) >= truth
+        # Costs in the hundreds protect nobody; there the simple bound is good enough.
+        assert gap > 700 or mpmath.mpf(printed) <= truth * (1 + mpmath.mpf("1e-9"))
+
+
 Watcher = LaplaceAboveThreshold | GaussianAboveThreshold
+
+
+def laplace_watcher(family: QueryFamily, scales: tuple[float, float]) -> LaplaceAboveThreshold:
+    return LaplaceAboveThreshold(family, threshold=0.5, scale_threshold=scales[0], scale_query=scales[1])
 
 
 def watcher_of(kind: str, family: QueryFamily, scales: tuple[float, float]) -> Watcher:
     if kind == "Laplace":
-        return LaplaceAboveThreshold(family, 0.5, scale_threshold=scales[0], scale_query=scales[1])
+        return laplace_watcher(family, scales)
     return GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=scales[0], sigma_query=scales[1])
 
 
@@ -153,7 +178,7 @@ def test_laplace_runs_stay_within_what_was_said_before(
     data: st.DataObject, monotone: bool, scales: tuple[float, float]
 ) -> None:
     values, other, sensitivity = data.draw(neighbours(monotone=monotone))
-    watcher = LaplaceAboveThreshold(family_of(sensitivity, monotone=monotone), 0.5, *scales)
+    watcher = laplace_watcher(family_of(sensitivity, monotone=monotone), scales)
     for transcript in all_transcripts(len(values)):
         told, above = told_by(watcher, transcript, values, other), transcript.count(Verdict.ABOVE)
         assert told <= watcher.epsilon(above=max(above, 1)) + SLACK
@@ -179,7 +204,7 @@ def test_half_the_loss_of_a_transcript_would_be_a_lie(kind: str) -> None:
 def test_the_horizon_bound_is_the_dearest_reachable_transcript(
     monotone: bool, above: int, horizon: int, scales: tuple[float, float]
 ) -> None:
-    watcher = LaplaceAboveThreshold(family_of(0.1, monotone=monotone), 0.5, *scales)
+    watcher = laplace_watcher(family_of(0.1, monotone=monotone), scales)
     reachable = [(m, k) for m in range(horizon + 1) for k in range(min(above, horizon - m) + 1)]
     dearest = max(float(watcher.loss(below=m, above=k)) for m, k in reachable)
     assert watcher.epsilon(above=above, horizon=horizon) == dearest

@@ -185,7 +185,7 @@ def test_a_scale_that_is_not_positive_and_finite_is_refused(mechanism: Any, scal
 
 
 def test_a_run_refuses_what_the_door_refuses_and_counts_nothing() -> None:
-    run = LaplaceAboveThreshold(FAMILY, 500.0, 1.0, 2.0).start()
+    run = LaplaceAboveThreshold(FAMILY, threshold=500.0, scale_threshold=1.0, scale_query=2.0).start()
     for bad in (float("nan"), 1714.25, None, "3", [3.0], True):
         with pytest.raises(InvalidData):
             run.ask(bad)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from dpselect.mechanisms.grid_release import Release, noise_of, on_grid
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.discrete import discrete_gaussian
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.privacy.classical import upward
 from dpselect.privacy.discrete_gaussian import (
     gaussian_release_delta,
     gaussian_release_epsilon,
@@ -48,6 +50,7 @@ class GaussianRelease:
     """
 
     family: QueryFamily
+    _: KW_ONLY
     sigma: float
     delta: float
 
@@ -62,9 +65,9 @@ class GaussianRelease:
 
     def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
         """ε of releasing so many values at this mechanism's ``delta``."""
-        return self.approximate_epsilon(candidates, delta=self.delta)
+        return self.approximate_epsilon(self.delta, candidates)
 
-    def approximate_epsilon(self, candidates: ArrayLike, *, delta: float) -> float | FloatArray:
+    def approximate_epsilon(self, delta: float, candidates: ArrayLike) -> float | FloatArray:
         """ε at another δ."""
         numbers = counts("candidates", candidates, least=1)
         found = [
@@ -73,13 +76,19 @@ class GaussianRelease:
         ]
         return unwrap(np.array(found).reshape(numbers.shape))
 
-    def profile(self, epsilon: float, *, candidates: int) -> float:
+    def profile(self, epsilon: float, candidates: int) -> float:
         """δ at a given ε."""
         return gaussian_release_delta(self.family, sigma=self.sigma, candidates=candidates, epsilon=epsilon)
 
     def rho(self, candidates: int) -> float:
-        """ρ of concentrated differential privacy; the Rényi divergence of order α is at most αρ."""
+        """ρ of zero-concentrated differential privacy."""
         return gaussian_release_rho(self.family, sigma=self.sigma, candidates=candidates)
+
+    def renyi(self, alpha: ArrayLike, candidates: int) -> float | FloatArray:
+        """Rényi divergence of order ``alpha`` between neighbours, at most."""
+        orders = positive("alpha", alpha)
+        rho = Fraction(self.rho(candidates))
+        return unwrap(np.array([upward(Fraction(order) * rho) for order in orders.flat]).reshape(orders.shape))
 
     def release(
         self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
@@ -50,6 +50,7 @@ class LaplaceAboveThreshold:
     """
 
     family: QueryFamily
+    _: KW_ONLY
     threshold: float
     scale_threshold: float
     scale_query: float
@@ -59,7 +60,7 @@ class LaplaceAboveThreshold:
         for name in ("scale_threshold", "scale_query"):
             object.__setattr__(self, name, float(positive(name, getattr(self, name))))
 
-    def epsilon(self, *, above: int = 1, horizon: int | None = None) -> float:
+    def epsilon(self, horizon: int | None = None, *, above: int = 1) -> float:
         """ε of a run that stops after ``above`` ⊤ under one threshold (and after ``horizon`` questions)."""
         return laplace_threshold_epsilon(
             self.family,
@@ -69,7 +70,7 @@ class LaplaceAboveThreshold:
             horizon=horizon,
         )
 
-    def loss(self, *, below: ArrayLike, above: ArrayLike) -> float | FloatArray:
+    def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """Ex-post ε of a transcript with so many ⊥ and ⊤ under one threshold; arrays broadcast."""
         return laplace_threshold_loss(
             self.family,
