@@ -1,1 +1,35 @@
-"""Room."""
+"""What many releases cost together: an odometer, filters that hold, and the sparse vector.
+
+================================  ==========================================================  ====================
+filter                            promise                                                     paid
+================================  ==========================================================  ====================
+:class:`PureFilter`               pure ε; the default                                         by what was answered
+:class:`RepairedReportingFilter`  (ε, δ): losses within ε but for a chance δ                  by what was answered
+:class:`AdvancedFilter`           (ε, δ), losses add in quadrature (Whitehouse et al.)        before each release
+:class:`RenyiFilter`              Rényi DP at one order                                       before each release
+:class:`ZCDPFilter`               ρ-zCDP                                                      before each release
+:class:`GaussianFilter`           μ-GDP                                                       before each release
+:class:`PublishedReportingFilter` none that holds; for reproducing published figures          by what was answered
+================================  ==========================================================  ====================
+"""
+
+from dpselect.composition.declared_filters import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
+from dpselect.composition.filter import Filter
+from dpselect.composition.odometer import Odometer
+from dpselect.composition.pure_filter import PureFilter
+from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
+from dpselect.composition.sparse_vector import RunRecord, SparseVector
+
+__all__ = [
+    "AdvancedFilter",
+    "Filter",
+    "GaussianFilter",
+    "Odometer",
+    "PublishedReportingFilter",
+    "PureFilter",
+    "RenyiFilter",
+    "RepairedReportingFilter",
+    "RunRecord",
+    "SparseVector",
+    "ZCDPFilter",
+]

@@ -1,0 +1,155 @@
+"""Losses of one mechanism's runs, computed in blocks and shared, so that no question waits for an integral.
+
+The loss of m ⊥ and k ⊤ under one noisy threshold grows with m and with k, for general and monotone families alike:
+adding a ⊥ multiplies the ratio of integrals by E_ν[Φ]/E_μ[Φ], where ν, after the substitution of THEORY §2, lies
+above μ in likelihood ratio; for a ⊤ mirror the argument. So what fits at one corner fits everywhere below it, and one
+look covers many questions.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from dpselect.checks import LARGEST_COUNT, FloatArray
+from dpselect.composition.filter import Watcher
+
+_FIRST_BLOCK = 64
+#: Runs longer than this are looked up by doubling and bisection instead of in a table.
+_LONGEST_ROW = 4096
+#: How many points one step of the bisection looks at together.
+_FAN = 16
+
+
+class Reach(NamedTuple):
+    """Questions fit while the run holds at most ``below`` ⊥ and ``above`` ⊤ before them.
+
+    ``final`` says that nothing beyond fits; otherwise further questions may, and are looked at when they come.
+    """
+
+    below: int
+    above: int
+    final: bool
+
+
+class LossTable:
+    """Ex-post losses of runs of ``watcher``; never below the truth.
+
+    Examples
+    --------
+    >>> from dpselect import GaussianAboveThreshold, QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.2, sigma_query=0.35)
+    >>> table = loss_table(watcher)
+    >>> round(table.loss(9, 1), 5)
+    0.03014
+    >>> table.reach(0, budget=0.04)
+    Reach(below=23, above=0, final=True)
+    """
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._lock = threading.Lock()
+        #: loss(m, 0) and loss(m, 1), m = 0, 1, …
+        self._silent: FloatArray = np.zeros(1)
+        self._topped: FloatArray = np.empty(0)
+        #: What a question after m ⊥ can bring the run to, at worst.
+        self._worst: FloatArray = np.empty(0)
+        self._grow(_FIRST_BLOCK)
+        self._single = functools.lru_cache(maxsize=1024)(self._single_loss)
+
+    def loss(self, below: int, above: int) -> float:
+        """ε of a run with so many ⊥ and ⊤."""
+        if above == 0 and below < len(self._silent):
+            return float(self._silent[below])
+        if above == 1 and below < len(self._topped):
+            return float(self._topped[below])
+        return self._single(below, above)
+
+    def longest_before_top(self, budget: float) -> int | None:
+        """The largest m with loss(m, 1) ≤ ``budget``; None where not even a ⊤ at once fits."""
+        while self._topped[-1] <= budget and len(self._topped) < _LONGEST_ROW:
+            self._grow(2 * len(self._topped))
+        found = int(np.searchsorted(self._topped, budget, side="right")) - 1
+        if found == len(self._topped) - 1:
+            while found < LARGEST_COUNT / 4 and self.loss(2 * found, 1) <= budget:
+                found *= 2
+            found = self._last_fit(found, 2 * found, budget, after=0)
+        return found if found >= 0 else None
+
+    def reach(self, below: int, *, budget: float) -> Reach:
+        """How far a run with ``below`` ⊥ that ends at its first ⊤ can go within ``budget``."""
+        while True:
+            found = int(np.searchsorted(self._worst, budget, side="right")) - 1
+            if found < len(self._worst) - 1:
+                return Reach(found, 0, final=True)
+            if below <= found:
+                return Reach(found, 0, final=False)
+            if len(self._worst) >= _LONGEST_ROW:
+                break
+            self._grow(2 * len(self._worst))
+        further = max(2 * (len(self._worst) - 1), 2 * below)
+        if self._worst_at(further, 0) <= budget:
+            return Reach(further, 0, final=False)
+        return Reach(self._last_fit(len(self._worst) - 1, further, budget, after=1), 0, final=True)
+
+    def reach_kept(self, below: int, above: int, *, budget: float) -> Reach:
+        """How far a run that keeps its threshold after a ⊤ can go; looks ahead in the direction it went so far."""
+        ahead = np.concatenate([[0.0], np.exp2(np.arange(22))])
+        share = (below + 1.0) / (below + above + 2.0)
+        corners_below = below + np.floor(ahead * share + 0.5)
+        corners_above = above + np.floor(ahead * (1.0 - share) + 0.5)
+        worst = np.maximum(
+            self._losses(corners_below + 1.0, corners_above), self._losses(corners_below, corners_above + 1.0)
+        )
+        fitting = int(np.argmin(worst <= budget)) if not (worst <= budget).all() else len(ahead)
+        if fitting == 0:
+            return Reach(below - 1, above - 1, final=True)
+        return Reach(int(corners_below[fitting - 1]), int(corners_above[fitting - 1]), final=False)
+
+    def _losses(self, below: FloatArray, above: FloatArray) -> FloatArray:
+        return np.asarray(self._watcher.loss(below=below, above=above), dtype=np.float64)
+
+    def _single_loss(self, below: int, above: int) -> float:
+        return float(np.asarray(self._watcher.loss(below=below, above=above)))
+
+    def _worst_at(self, below: int, above: int) -> float:
+        return max(self.loss(below + 1, above), self.loss(below, above + 1))
+
+    def _last_fit(self, fits: int, fails: int, budget: float, *, after: int) -> int:
+        """The largest m between two points whose worst next answer (``after=1``) or ⊤ (``after=0``) fits."""
+        while fails - fits > 1:
+            tried = np.unique(np.linspace(fits, fails, _FAN + 2).astype(np.int64)[1:-1])
+            tried = tried[(tried > fits) & (tried < fails)]
+            points = tried.astype(np.float64)
+            worst = self._losses(points, np.ones(len(points)))
+            if after:
+                worst = np.maximum(worst, self._losses(points + 1.0, np.zeros(len(points))))
+            first_bad = int(np.argmax(worst > budget)) if (worst > budget).any() else len(tried)
+            fits = int(tried[first_bad - 1]) if first_bad > 0 else fits
+            fails = int(tried[first_bad]) if first_bad < len(tried) else fails
+        return fits
+
+    def _grow(self, size: int) -> None:
+        """Extend the rows to m < ``size``; both in one batch."""
+        with self._lock:
+            start = len(self._topped)
+            if start >= size:
+                return
+            m = np.arange(start, size, dtype=np.float64)
+            both = self._losses(np.concatenate([m + 1.0, m]), np.repeat([0.0, 1.0], len(m)))
+            # The truth grows along the row; the allowance for rounding errors need not, so carry the largest along.
+            silent = np.maximum.accumulate(np.concatenate([self._silent, both[: len(m)]]))
+            topped = np.maximum.accumulate(np.concatenate([self._topped, both[len(m) :]]))
+            # Readers without the lock look at the last of these first.
+            self._silent, self._topped = silent, topped
+            self._worst = np.maximum(silent[1:], topped)
+
+
+@functools.lru_cache(maxsize=128)
+def loss_table(watcher: Watcher) -> LossTable:
+    """The table of this mechanism, shared by everything in the process that watches with the same parameters."""
+    return LossTable(watcher)

@@ -1,0 +1,148 @@
+"""The odometer: what everything shown so far has cost, never below the truth, and fit to be shown itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol, runtime_checkable
+
+from dpselect.checks import refuse
+from dpselect.composition.exact_sum import ExactSum
+from dpselect.privacy.loss import Loss
+
+
+@runtime_checkable
+class Costed(Protocol):
+    """Anything that can say what its output cost: a selection, a release, a finished run, a class of your own."""
+
+    @property
+    def loss(self) -> Loss:
+        """(ε, δ) of the output, never below the truth."""
+        ...
+
+
+@runtime_checkable
+class OpenRun(Protocol):
+    """A run that is still answering: its loss grows with each answer until it ends."""
+
+    @property
+    def loss(self) -> Loss:
+        """What the answers so far cost."""
+        ...
+
+    @property
+    def open(self) -> bool:
+        """Whether more answers can come."""
+        ...
+
+
+class Odometer:
+    """Adds up what releases cost (THEORY §4).
+
+    Each figure that is added must be a function of what was released (a loss known before, or the ex-post loss of
+    the very output); the total then is one too, and may be published next to the outputs. Sums are exact and
+    rounded up once, when read: a million additions lose nothing.
+
+    The total says what happened; it is not a promise about what will. A *filter* keeps a promise.
+
+    Examples
+    --------
+    >>> from dpselect import GaussianAboveThreshold, QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.2, sigma_query=0.35)
+    >>> odometer = Odometer()
+    >>> odometer.add(watcher.loss(below=9, above=1))
+    >>> odometer.add(Loss(epsilon=0.1, delta=1e-6))
+    >>> odometer.loss
+    Loss(epsilon=0.13..., delta=1e-06)
+    """
+
+    def __init__(self) -> None:
+        self._epsilon = ExactSum()
+        self._delta = ExactSum()
+        self._followed: list[OpenRun] = []
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<Odometer at {self.loss} after {self._count} releases>"
+
+    def add(self, cost: Costed | Loss | float) -> None:
+        """Count one finished release.
+
+        Parameters
+        ----------
+        cost : float, Loss, or anything with a ``loss``
+            ε, or (ε, δ), or what a mechanism gave back. Infinite, negative or NaN costs are refused and nothing
+            is counted.
+        """
+        loss = stated_loss(cost)
+        self._epsilon.add(loss.epsilon)
+        self._delta.add(loss.delta)
+        self._count += 1
+
+    def follow(self, run: OpenRun) -> None:
+        """Count a run that is still answering: its cost so far is in every reading, its last one stays.
+
+        >>> from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+        >>> from dpselect import QueryFamily
+        >>> family = QueryFamily(lower=0, upper=100, sensitivity=1)
+        >>> run = LaplaceAboveThreshold(family, threshold=50, scale_threshold=1.0, scale_query=2.0).start()
+        >>> odometer = Odometer()
+        >>> odometer.follow(run)
+        >>> odometer.loss.epsilon, run.ask(99), odometer.loss.epsilon
+        (0.0, <Verdict.ABOVE: 'above'>, 0.5)
+        """
+        if not isinstance(run, OpenRun):
+            raise refuse("run", run, "an open run, with a loss and an open state")
+        stated_loss(run)
+        self._followed.append(run)
+        self._count += 1
+
+    @property
+    def releases(self) -> int:
+        """How many releases and runs were counted."""
+        return self._count
+
+    @property
+    def loss(self) -> Loss:
+        """The total, open runs included, rounded up."""
+        still_open = []
+        for run in self._followed:
+            # Asked first: a run that ends between the two reads is then counted again next time, at its last loss.
+            answering = run.open
+            if answering:
+                still_open.append(run)
+            else:
+                final = stated_loss(run)
+                self._epsilon.add(final.epsilon)
+                self._delta.add(final.delta)
+        self._followed = still_open
+        epsilon, delta = ExactSum(self._epsilon.units), ExactSum(self._delta.units)
+        for run in still_open:
+            so_far = stated_loss(run)
+            epsilon.add(so_far.epsilon)
+            delta.add(so_far.delta)
+        return Loss(epsilon=epsilon.upward(), delta=min(1.0, delta.upward()))
+
+
+def stated_loss(cost: Costed | Loss | float) -> Loss:
+    """The loss a release states, checked: finite and not negative, δ at most 1.
+
+    >>> stated_loss(0.5)
+    Loss(epsilon=0.5, delta=0.0)
+    """
+    if isinstance(cost, Costed):
+        cost = cost.loss
+    loss = cost if isinstance(cost, Loss) else Loss(epsilon=plain_cost("cost", cost))
+    return Loss(epsilon=plain_cost("epsilon", loss.epsilon), delta=plain_cost("delta", loss.delta, most=1.0))
+
+
+def plain_cost(name: str, value: object, *, most: float = math.inf) -> float:
+    """A finite, non-negative number as a ``float``; anything else is refused, never read as zero."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(value, (bool, str, bytes)) or not 0.0 <= number <= most or math.isinf(number):
+        rule = "zero or more, and finite" if math.isinf(most) else f"between 0 and {most}"
+        raise refuse(name, value, rule)
+    return number if number >= value else math.nextafter(number, math.inf)  # type: ignore[operator]

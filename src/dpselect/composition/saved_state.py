@@ -1,0 +1,162 @@
+"""A sparse vector's budget on paper: versioned JSON with a digest.
+
+What is written is public: parameters, counts, and exact sums. The secret noise is not in it, so an open run cannot be
+continued; restoring charges it and ends it.
+
+The digest is SHA-256 over everything else in the file. It catches damage and careless edits. With ``key`` it is
+HMAC-SHA256, which also catches deliberate edits by anyone without the key. Neither can tell an old file from the
+newest one: restoring the same file twice spends the same budget twice. Where that matters, keep the newest state in a
+place that only moves forward, such as a ledger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from typing import Any
+
+from dpselect.checks import refuse
+from dpselect.composition.declared_filters import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
+from dpselect.composition.exact_sum import ExactSum
+from dpselect.composition.filter import Filter, Watcher
+from dpselect.composition.loss_table import loss_table
+from dpselect.composition.pure_filter import PureFilter
+from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
+from dpselect.composition.sparse_vector import SparseVector
+from dpselect.errors import DPSelectError, StateRefused
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.noise.entropy import Entropy
+from dpselect.privacy.family import QueryFamily
+
+FORMAT = "dpselect sparse vector"
+VERSION = 1
+
+_FILTERS: dict[str, type[Filter]] = {
+    kind.name: kind
+    for kind in (
+        PureFilter,
+        RepairedReportingFilter,
+        PublishedReportingFilter,
+        AdvancedFilter,
+        RenyiFilter,
+        ZCDPFilter,
+        GaussianFilter,
+    )
+}
+_WATCHERS: dict[str, tuple[type[Any], tuple[str, str]]] = {
+    "gaussian": (GaussianAboveThreshold, ("sigma_threshold", "sigma_query")),
+    "laplace": (LaplaceAboveThreshold, ("scale_threshold", "scale_query")),
+}
+
+
+def save(svt: SparseVector, *, key: bytes | None) -> str:
+    """The state as JSON."""
+    run, plan, door = svt._run, svt._plan, svt._door
+    filter_name = svt._filter.name
+    if _FILTERS.get(filter_name) is not type(svt._filter):
+        raise StateRefused(f"a {type(svt._filter).__name__} cannot be saved: only the filters of this package can")
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "watcher": _watcher_state(door.watcher),
+        "clip": door.clip,
+        "outside": door.outside,
+        "resample": plan.resample,
+        "horizon": plan.horizon,
+        "filter": {"kind": filter_name, **svt._filter.state()},
+        "ended": hex(svt._ended.units),
+        "questions": svt._questions,
+        "open": svt._open,
+        "run": None if run is None else {"below": run.below, "above": run.above, "charge": run.loss},
+        "noise": svt._noise,
+    }
+    return json.dumps({**body, "digest": _digest(body, key)}, indent=2, allow_nan=False)
+
+
+def restore(text: str, *, key: bytes | None, entropy: Entropy) -> SparseVector:
+    """The sparse vector that was saved, its open run charged and ended."""
+    body = _verified(text, key)
+    try:
+        watcher = _watcher_from(body["watcher"])
+        kind = dict(body["filter"])
+        filter = _FILTERS[kind.pop("kind")].from_state(kind)
+        svt = SparseVector(
+            watcher,
+            filter=filter,
+            resample=body["resample"],
+            clip=None if body["clip"] is None else (body["clip"][0], body["clip"][1]),
+            horizon=body["horizon"],
+            outside=body["outside"],
+            entropy=entropy,
+        )
+        svt._ended = ExactSum(int(body["ended"], 16))
+        svt._questions = int(body["questions"])
+        svt._open = bool(body["open"])
+        if body["noise"] != "private":
+            svt._noise = "reproducible"
+        if body["run"] is not None:
+            _charge_lost_run(svt, body["run"])
+    except StateRefused:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, DPSelectError) as problem:
+        raise StateRefused(f"the saved state is not usable: {problem}") from None
+    return svt
+
+
+def _charge_lost_run(svt: SparseVector, run: dict[str, Any]) -> None:
+    below, above, charge = int(run["below"]), int(run["above"]), float(run["charge"])
+    # The charge was cut to what the filter allowed; it cannot be much below what the answers cost.
+    if not charge >= 0.999 * loss_table(svt._plan.watcher).loss(below, above):
+        raise StateRefused("the saved state charges less for its open run than the answers cost")
+    svt._filter.resume_open_run()
+    svt._filter.close_run(charge)
+    svt._record(below, above, charge)
+
+
+def _verified(text: str, key: bytes | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        raise StateRefused("the saved state is not JSON") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise StateRefused(f"the saved state must have format {FORMAT!r}")
+    if found.get("version") != VERSION or isinstance(found.get("version"), bool):
+        raise StateRefused(f"the saved state must have version {VERSION}; got {found.get('version')!r}")
+    digest = found.pop("digest", None)
+    if not isinstance(digest, str) or not hmac.compare_digest(digest.encode(), _digest(found, key).encode()):
+        raise StateRefused("the saved state does not match its digest: it was damaged, altered, or has another key")
+    return found
+
+
+def _digest(body: dict[str, Any], key: bytes | None) -> str:
+    written = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    if key is None:
+        return "sha256:" + hashlib.sha256(written).hexdigest()
+    if not isinstance(key, bytes) or not key:
+        raise refuse("key", "(not shown)", "non-empty bytes")
+    return "hmac-sha256:" + hmac.new(key, written, hashlib.sha256).hexdigest()
+
+
+def _watcher_state(watcher: Watcher) -> dict[str, Any]:
+    family = watcher.family
+    kind = "laplace" if isinstance(watcher, LaplaceAboveThreshold) else "gaussian"
+    return {
+        "kind": kind,
+        "lower": family.lower,
+        "upper": family.upper,
+        "sensitivity": family.sensitivity,
+        "monotone": family.monotone,
+        "threshold": watcher.threshold,
+        **{name: getattr(watcher, name) for name in _WATCHERS[kind][1]},
+    }
+
+
+def _watcher_from(state: dict[str, Any]) -> Watcher:
+    kind, noise = _WATCHERS[state["kind"]]
+    family = QueryFamily(
+        lower=state["lower"], upper=state["upper"], sensitivity=state["sensitivity"], monotone=state["monotone"]
+    )
+    watcher: Watcher = kind(family, threshold=state["threshold"], **{name: state[name] for name in noise})
+    return watcher

@@ -1,0 +1,357 @@
+"""The sparse vector: questions about a stream, answered ⊥ or ⊤, within a budget that needs no tuning."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import counts, refuse
+from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
+from dpselect.composition.clipping import Clip, Clipper
+from dpselect.composition.exact_sum import ExactSum
+from dpselect.composition.filter import Filter, Watcher
+from dpselect.composition.pure_filter import PureFilter
+from dpselect.errors import BudgetExhausted, StateRefused
+from dpselect.mechanisms.grid_release import noise_of
+from dpselect.mechanisms.outcomes import Noise, Verdict
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
+from dpselect.privacy.loss import Loss
+
+_FIRST_STRIDE, _LONGEST_STRIDE = 32, 1 << 17
+
+
+class RunRecord(NamedTuple):
+    """What one run answered and cost: public, like the answers."""
+
+    below: int
+    above: int
+    epsilon: float
+
+
+class SparseVector:
+    """Asks a stream of questions, ⊥ or ⊤, and stops before the budget could be exceeded.
+
+    With the default filter the whole interaction is **pure ε-DP**: each question is asked only if both answers
+    to it fit. Nothing has to be fixed beforehand but the budget: not how many questions, not how many ⊤. Questions,
+    thresholds and mechanisms may be chosen after seeing the answers.
+
+    Parameters
+    ----------
+    watcher : GaussianAboveThreshold or LaplaceAboveThreshold
+        The mechanism: threshold, noise, and what the questions promise.
+    budget : float, optional
+        ε of a :class:`~dpselect.composition.pure_filter.PureFilter`. Give this or ``filter``.
+    filter : Filter, optional
+        Another rule for stopping.
+    resample : bool
+        Whether a new noisy threshold is drawn after each ⊤ (the default), or one is kept for all questions.
+    clip : float or (float, float), optional
+        Cut every question to [ρ - w, ρ + w], or to [ρ - below, ρ + above]. Costs less, and changes only how
+        sure the far answers are (THEORY §5).
+    horizon : int, optional
+        End a run after so many questions even without ⊤; needed by filters that are paid before a run starts.
+    outside : {"refuse", "clip"}
+        What happens to a value outside the family's range.
+    entropy : Entropy
+        Where the noise comes from.
+
+    Examples
+    --------
+    >>> from dpselect import GaussianAboveThreshold, QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
+    >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02)
+    >>> svt = SparseVector(watcher, budget=1.0, clip=0.3)
+    >>> svt.ask(0.1)
+    <Verdict.BELOW: 'below'>
+    >>> svt.ask_many([0.1, 0.9, 0.1, 0.9]).tolist()
+    [False, True, False, True]
+    >>> 0 < svt.spent < 0.5, svt.questions, svt.tops.tolist()
+    (True, 5, [2, 4])
+    """
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        *,
+        budget: float | None = None,
+        filter: Filter | None = None,
+        resample: bool = True,
+        clip: Clip | None = None,
+        horizon: int | None = None,
+        outside: OutsidePolicy = "refuse",
+        entropy: Entropy = SYSTEM_ENTROPY,
+    ) -> None:
+        if filter is None:
+            if budget is None:
+                raise refuse("budget", budget, "given, or else filter")
+            filter = PureFilter(budget)
+        elif budget is not None:
+            raise refuse("budget", budget, "left out where a filter is given")
+        if not isinstance(filter, Filter):
+            raise refuse("filter", filter, "a filter, such as PureFilter(epsilon)")
+        self._filter: Filter = filter
+        self._door, self._plan = self._planned(watcher, clip=clip, outside=outside, resample=resample, horizon=horizon)
+        self._entropy = entropy
+        self._noise: Noise = noise_of(entropy)
+        self._lock = threading.RLock()
+        self._forks = forks()
+        self._open = True
+        self._run: BudgetedRun | None = None
+        self._ended = ExactSum()
+        self._questions = 0
+        self._tops = array("q")
+        # A few numbers per run, whatever its length.
+        self._runs_below, self._runs_above, self._runs_epsilon = array("q"), array("q"), array("d")
+
+    def _planned(
+        self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy, resample: bool, horizon: int | None
+    ) -> tuple[Clipper, RunPlan]:
+        if not isinstance(watcher, Watcher):
+            raise refuse("watcher", watcher, "a GaussianAboveThreshold or a LaplaceAboveThreshold")
+        if not isinstance(resample, bool):
+            raise refuse("resample", resample, "True or False")
+        if not resample and not self._filter.covers_kept_threshold:
+            raise refuse("resample", resample, f"True with {type(self._filter).__name__}, whose runs end at a ⊤")
+        cap = None if horizon is None else int(counts("horizon", horizon, least=1))
+        door = Clipper(watcher, clip=clip, outside=outside)
+        return door, RunPlan(door.clipped, resample, cap)
+
+    def __repr__(self) -> str:
+        return f"<SparseVector at {self.spent:.6g} after {self._questions} questions, {len(self._tops)} above>"
+
+    def __reduce__(self) -> str:
+        raise StateRefused("a sparse vector holds secret noise and a budget and is not copied or pickled; use save()")
+
+    @property
+    def filter(self) -> Filter:
+        """The rule for stopping."""
+        return self._filter
+
+    @property
+    def watcher(self) -> Watcher:
+        """The mechanism in use, with its range clipped."""
+        return self._plan.watcher
+
+    @property
+    def noise(self) -> Noise:
+        """``private``, or ``reproducible`` where a seed was passed."""
+        return self._noise
+
+    @property
+    def questions(self) -> int:
+        """How many questions were answered."""
+        return self._questions
+
+    @property
+    def tops(self) -> NDArray[np.int64]:
+        """Which questions were answered ⊤, counted from 0."""
+        return np.array(self._tops, dtype=np.int64)
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """The runs that ended, in order."""
+        return tuple(
+            RunRecord(*record) for record in zip(self._runs_below, self._runs_above, self._runs_epsilon, strict=True)
+        )
+
+    @property
+    def open_run(self) -> RunRecord | None:
+        """The run that is still answering and what it cost so far, if there is one."""
+        run = self._run
+        return None if run is None else RunRecord(run.below, run.above, run.loss)
+
+    @property
+    def open(self) -> bool:
+        """Whether :meth:`close` has not been called."""
+        return self._open
+
+    @property
+    def spent(self) -> float:
+        """The realised loss of everything answered, the open run included: an upper bound that may be shown."""
+        with self._lock:
+            total = ExactSum(self._ended.units)
+            if self._run is not None:
+                total.add(self._run.loss)
+            return total.upward()
+
+    @property
+    def loss(self) -> Loss:
+        """:attr:`spent` as a loss, for an odometer."""
+        return Loss(epsilon=self.spent)
+
+    @property
+    def remaining(self) -> float:
+        """What is left, in the filter's unit and rounded down; the pure filter's without the open run's cost."""
+        with self._lock:
+            left = self._filter.remaining
+            if isinstance(self._filter, PureFilter) and self._run is not None:
+                open_cost = ExactSum()
+                open_cost.add(self._run.loss)
+                return open_cost.left(left)
+            return left
+
+    @property
+    def fits(self) -> bool:
+        """Whether one more question may be asked."""
+        with self._lock:
+            try:
+                self._make_room()
+            except (BudgetExhausted, StateRefused):
+                return False
+            return True
+
+    def ask(self, value: PrivateValues, *, threshold: float | None = None) -> Verdict:
+        """⊥ or ⊤ for one value.
+
+        Parameters
+        ----------
+        value
+            The private value of the question.
+        threshold : float, optional
+            A public threshold for this question alone, in place of the watcher's. The distance from it takes the
+            place of the distance from ρ and is cut to the same range, so the cost is the same and the run goes on.
+
+        Raises
+        ------
+        BudgetExhausted
+            The question does not fit; nothing was spent on it.
+        InvalidData
+            The value cannot be used; nothing was spent.
+        """
+        with self._lock:
+            self._make_room()
+            number = self._door.admit_one(value, threshold=threshold)
+            run = self._run or self._start()
+            above = run.ask(number)
+            if above:
+                self._tops.append(self._questions)
+            self._questions += 1
+            if run.over:
+                self._end()
+            return Verdict.ABOVE if above else Verdict.BELOW
+
+    def ask_many(self, values: PrivateValues) -> NDArray[np.bool_]:
+        """Verdicts in order, ⊤ as ``True``: the same law as asking one by one.
+
+        The array is shorter than the values where the budget ended: the rest was not asked. All values are looked
+        at before the first question, so a bad one means that nothing was asked. Raises as :meth:`ask` does where
+        not even the first question fits.
+        """
+        with self._lock:
+            self._make_room()
+            numbers = self._door.admit(values)
+            verdicts = np.empty(len(numbers), dtype=np.bool_)
+            at, stride = 0, _FIRST_STRIDE
+            while at < len(numbers) and (at == 0 or self.fits):
+                run = self._run or self._start()
+                answers = run.ask_stretch(numbers[at : at + stride])
+                self._tops.extend((np.flatnonzero(answers) + self._questions).tolist())
+                self._questions += len(answers)
+                verdicts[at : at + len(answers)] = answers
+                at += len(answers)
+                if run.over:
+                    self._end()
+                    stride = _FIRST_STRIDE
+                else:
+                    stride = min(2 * stride, _LONGEST_STRIDE)
+            return verdicts[:at]
+
+    async def watch(self, stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Verdict]:
+        """Verdicts for a stream as it comes; ends with the stream, or before a question that does not fit.
+
+        Nothing is taken from the stream once nothing more fits.
+
+        >>> import asyncio
+        >>> from dpselect import GaussianAboveThreshold, QueryFamily
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
+        >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02)
+        >>> async def follow():
+        ...     return [verdict.value async for verdict in SparseVector(watcher, budget=1.0).watch([0.0, 1.0])]
+        >>> asyncio.run(follow())
+        ['below', 'above']
+        """
+        source = aiter(stream) if isinstance(stream, AsyncIterable) else _one_by_one(stream)
+        while self.fits:
+            try:
+                value = await anext(source)
+            except StopAsyncIteration:
+                return
+            yield self.ask(value)
+
+    def renew(self) -> None:
+        """End the open run, charging what it cost; the next question meets a new noisy threshold."""
+        with self._lock:
+            if self._run is not None:
+                self._end()
+
+    def switch(
+        self, watcher: Watcher, *, clip: Clip | None = None, resample: bool | None = None, horizon: int | None = None
+    ) -> None:
+        """Go on with another mechanism under the same budget; an open run is charged and ends."""
+        with self._lock:
+            kept = self._plan.resample if resample is None else resample
+            # Looked at before the run is ended: a refused switch changes nothing.
+            door, plan = self._planned(watcher, clip=clip, outside=self._door.outside, resample=kept, horizon=horizon)
+            self.renew()
+            self._door, self._plan = door, plan
+
+    def close(self) -> None:
+        """End the open run, charging what it cost, and refuse all further questions."""
+        with self._lock:
+            self.renew()
+            self._open = False
+
+    def _make_room(self) -> None:
+        """Raise unless one more question may be asked; spends nothing and looks at no data."""
+        if self._run is not None:
+            self._run.make_room()
+            return
+        if not self._open:
+            raise StateRefused("this sparse vector is closed; nothing more can be asked")
+        if self._forks != forks():
+            raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
+        check_fits(self._plan, self._filter)
+
+    def _start(self) -> BudgetedRun:
+        self._run = BudgetedRun(self._plan, filter=self._filter, entropy=self._entropy)
+        return self._run
+
+    def _end(self) -> None:
+        run = self._run
+        if run is not None:
+            self._record(run.below, run.above, run.settle())
+            self._run = None
+
+    def _record(self, below: int, above: int, epsilon: float) -> None:
+        self._ended.add(epsilon)
+        self._runs_below.append(below)
+        self._runs_above.append(above)
+        self._runs_epsilon.append(epsilon)
+
+    def save(self, *, key: bytes | None = None) -> str:
+        """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.
+
+        Answers given after saving are not in it: save after each answer, before showing it, or :meth:`close` first.
+        """
+        from dpselect.composition.saved_state import save
+
+        with self._lock:
+            return save(self, key=key)
+
+    @classmethod
+    def restore(cls, text: str, *, key: bytes | None = None, entropy: Entropy = SYSTEM_ENTROPY) -> SparseVector:
+        """Carry on from a saved state. A run that was open is charged and ended: its noisy threshold is gone."""
+        from dpselect.composition.saved_state import restore
+
+        return restore(text, key=key, entropy=entropy)
+
+
+async def _one_by_one(values: Iterable[Any]) -> AsyncIterator[Any]:
+    for value in values:
+        yield value
