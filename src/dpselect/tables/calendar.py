@@ -168,9 +168,7 @@ class Calendar:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """What each period is called: its day, its first day (weeks), its month, or its hour."""
-        pattern = {"hour": "%Y-%m-%d %H:%M", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m"}[
-            self.every
-        ]
+        pattern = {"hour": "%Y-%m-%d %H:%M", "day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m"}[self.every]
         return tuple(self.begins(index).strftime(pattern) for index in range(len(self)))
 
     def offsets(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

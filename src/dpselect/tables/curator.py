@@ -60,9 +60,7 @@ class CuratorReport:
 
     def lines(self) -> tuple[str, ...]:
         """The report as lines of text, the warning first."""
-        counts = tuple(
-            f"{field.name.replace('_', ' ')}: {getattr(self, field.name):,}" for field in fields(self)
-        )
+        counts = tuple(f"{field.name.replace('_', ' ')}: {getattr(self, field.name):,}" for field in fields(self))
         return (SENSITIVE, *counts)
 
     def __repr__(self) -> str:

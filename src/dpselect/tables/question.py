@@ -183,9 +183,7 @@ class Question:
             raise refuse("cap", self.cap, "positive")
         scale = Fraction(self.grid) / cap if isinstance(self.grid, int) and self.grid > 0 else cap
         if max(scale.numerator, scale.denominator) > _EXACT:
-            raise refuse(
-                "cap", self.cap, "a number with fewer digits, so that grid / cap is a short fraction"
-            )
+            raise refuse("cap", self.cap, "a number with fewer digits, so that grid / cap is a short fraction")
 
     @property
     def exact_cap(self) -> Fraction:

@@ -13,8 +13,12 @@ from dpselect.errors import SourceError
 from dpselect.tables.instants import Expression
 
 #: Readings of this magnitude or more count as infinite, and are left out like NaN.
-INFINITE = 1e308
-_NUMBER = r"\A *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})? *\z"
+INFINITE = 1e300
+# What matches is below that magnitude, and so finite in double precision.
+_NUMBER = (
+    r"\A *[+-]?(([0-9]{1,99}(\.[0-9]{0,99})?|\.[0-9]{1,99})([eE][+-]?[0-9]{1,2})?"
+    r"|[0-9](\.[0-9]{0,99})?[eE][+-]?[12][0-9]{2}) *\z"
+)
 
 
 def reading(column: Expression) -> Expression:
@@ -24,24 +28,25 @@ def reading(column: Expression) -> Expression:
     kind = column.type()
     if kind.is_string():
         # Engines disagree about what else is a number (hexadecimal, underscores, suffixes).
-        column = ibis.ifelse(column.re_search(_NUMBER), column, ibis.null("string")).strip().cast("float64")
-    elif kind.is_decimal():
+        return ibis.ifelse(column.re_search(_NUMBER), column, ibis.null("string")).strip().cast("float64")
+    if kind.is_decimal():
         # Through text, because that conversion is correctly rounded everywhere.
-        column = column.cast("string").cast("float64")
-    elif kind.is_floating() or kind.is_integer():
-        column = column.cast("float64")
-    else:
+        return column.cast("string").cast("float64")
+    if kind.is_integer():
+        return column.cast("float64")
+    if not kind.is_floating():
         raise SourceError(
             f"the value column {column.get_name()!r} must hold numbers or text; it holds {kind}: convert it"
         )
-    if kind.is_integer():
-        return column
-    # NaN fails both comparisons where NaN is unordered, and the second where it is the largest number.
-    return ibis.ifelse((column > -INFINITE) & (column < INFINITE), column, ibis.null("float64"))
+    # NaN fails the second comparison, whether an engine leaves it unordered or holds it for the largest number.
+    double = column.cast("float64")
+    return ibis.ifelse((double > -INFINITE) & (double < INFINITE), double, ibis.null("float64"))
 
 
 def steps(number: Expression, *, cap: Fraction, grid: int) -> Expression:
-    """A reading as whole steps of cap/grid, half a step up, cut to [0, grid]; null for null.
+    """A reading as whole steps of cap/grid, half a step up, cut to [0, grid].
+
+    Nulls must have been left out: engines disagree about the larger of null and a number.
 
     The cut comes before the conversion to an integer, which 1e300 would overflow. Since readings below 0
     count as 0, cutting each one at the cap does not change any sum that is cut at the cap.
@@ -52,8 +57,8 @@ def steps(number: Expression, *, cap: Fraction, grid: int) -> Expression:
     scaled = number * ibis.literal(scale.numerator, "int64").cast("float64")
     if scale.denominator > 1:
         scaled = scaled / ibis.literal(scale.denominator, "int64").cast("float64")
-    scaled = ibis.ifelse(scaled < 0, 0.0, ibis.ifelse(scaled > float(grid), float(grid), scaled))
-    return (scaled + 0.5).floor().cast("int64")
+    cut = ibis.least(ibis.greatest(scaled, 0.0), float(grid))
+    return (cut + 0.5).floor().cast("int64")
 
 
 def rounded_quotient(total: Expression, count: Expression) -> Expression:

@@ -21,9 +21,7 @@ def usable_rows(table: Table, question: Question, candidates: Candidates) -> Tab
     if question.time is not None and isinstance(candidates, Calendar) and question.time in table.columns:
         table = _within(table, question.time, candidates)
     rows = described_rows(table, question, candidates)
-    return rows.filter(
-        rows["person"].notnull(), _listed(rows["key"], question, candidates), rows["reading"].notnull()
-    )
+    return rows.filter(rows["person"].notnull(), _listed(rows["key"], question, candidates), rows["reading"].notnull())
 
 
 def described_rows(table: Table, question: Question, candidates: Candidates) -> Table:
@@ -74,9 +72,7 @@ def gathered_steps(rows: Table, question: Question) -> Table:
         # Each row is one step, and the cut at one step makes presence of it.
         stepped = rows.select("person", "key", steps=rows["person"].notnull().cast("int64"))
     else:
-        stepped = rows.select(
-            "person", "key", steps=steps(rows["reading"], cap=question.exact_cap, grid=question.grid)
-        )
+        stepped = rows.select("person", "key", steps=steps(rows["reading"], cap=question.exact_cap, grid=question.grid))
     each = stepped["steps"]
     combined = {"sum": each.sum, "max": each.max, "mean": lambda: rounded_quotient(each.sum(), each.count())}
     how = "sum" if question.measure == "count" else question.per_user
@@ -145,16 +141,14 @@ def _within(table: Table, time: str, calendar: Calendar) -> Table:
         first, past = ibis.literal(calendar.first.date()), ibis.literal(calendar.past.date())
         return table.filter(table[time] >= first, table[time] <= past)
     if kind.is_timestamp() and kind.timezone is None:
-        return table.filter(
-            table[time] >= ibis.literal(calendar.first), table[time] < ibis.literal(calendar.past)
-        )
+        return table.filter(table[time] >= ibis.literal(calendar.first), table[time] < ibis.literal(calendar.past))
     return table
 
 
 def _listed(key: Expression, question: Question, candidates: Candidates) -> Expression:
     if question.category is not None:
         return key.isin(candidates.labels)
-    return (key >= 0) & (key < len(candidates))
+    return key.between(0, len(candidates) - 1)
 
 
 def _person(column: Expression) -> Expression:
@@ -219,8 +213,6 @@ def _column_index(column: str, question: Question, candidates: Candidates) -> in
     try:
         if question.time_format is not None:
             return candidates.index(datetime.strptime(text, question.time_format))
-        return candidates.index(
-            datetime.strptime(text, "%Y-%m") if len(text) == 7 else datetime.fromisoformat(text)
-        )
+        return candidates.index(datetime.strptime(text, "%Y-%m") if len(text) == 7 else datetime.fromisoformat(text))
     except ValueError:
         return None

