@@ -15,7 +15,8 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL, Law
 
 TRUE_LAWS = {NORMAL: norm, LAPLACE: laplace, EXPONENTIAL: expon, GUMBEL: gumbel_r}
-VALUES = np.array([0.0, 1.0, 1.5])
+# Gaps of about two, where the shares react most to the scale of the noise.
+VALUES = np.array([0.0, 0.4, 2.4])
 
 
 def winning_probabilities(values: NDArray[np.float64], law: Law) -> NDArray[np.float64]:
@@ -54,9 +55,9 @@ def test_a_scale_off_by_a_fifth_fails_the_law_test(law: Law) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", TRUE_LAWS, ids=lambda law: law.name)
-def test_a_million_choices_follow_the_law_and_a_scale_off_by_two_percent_fails(law: Law) -> None:
-    assert p_value(law, releases=1_000_000, scale=1.0, seed=2) > 1e-6
-    assert p_value(law, releases=1_000_000, scale=0.98, seed=2) < 1e-6
+def test_many_choices_follow_the_law_and_a_scale_off_by_two_percent_fails(law: Law) -> None:
+    assert p_value(law, releases=300_000, scale=1.0, seed=2) > 1e-6
+    assert p_value(law, releases=300_000, scale=0.98, seed=2) < 1e-6
 
 
 def test_equal_candidates_win_equally_often() -> None:

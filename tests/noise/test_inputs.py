@@ -99,6 +99,12 @@ def test_distances_keep_their_promised_error(values: list[Any], about: Any, scal
             assert abs(Fraction(distance) - true) <= abs(true) / 2**50 + Fraction(1, 2**1000)
 
 
+@pytest.mark.parametrize("values", [[2**63 + 1, 1], [-1, 2**64 - 1], [2**60 + 1, 0.5], [2**70 + 1]])
+def test_large_integers_in_lists_are_not_rounded(values: list[Any]) -> None:
+    read = scores(values)
+    assert [read.exact(i) for i in range(len(values))] == values
+
+
 def test_public_numbers_are_read_exactly() -> None:
     assert exactly("threshold", 0.1) == Fraction(0.1) != Fraction(1, 10)
     assert exactly("threshold", Fraction(1, 10)) == Fraction(1, 10)

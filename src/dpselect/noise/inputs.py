@@ -41,23 +41,23 @@ class Scores(Protocol):
 
     def __len__(self) -> int: ...
 
-    def largest(self) -> Fraction:
+    def largest(self) -> Exact:
         """The largest value."""
 
     def exact(self, index: int) -> Fraction:
         """One value, exactly."""
 
-    def near(self, number: Fraction) -> Fraction:
+    def near(self, number: Fraction) -> Exact:
         """The number closest to ``number`` that can serve as an origin."""
 
-    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
+    def distances(self, *, origin: Exact, scale: Exact) -> Distances:
         """How to measure: each distance within 2^-50 of itself, or 2^-1000; beyond the doubles, infinite."""
 
 
 def scores(values: Values) -> Scores:
     """Check values at the door.
 
-    >>> len(scores([3, 1, 2])), scores([0.5, 0.25]).largest()
+    >>> len(scores([3, 1, 2])), scores([0.5, 0.25]).exact(0)
     (3, Fraction(1, 2))
     >>> scores([0.5, float("nan")])
     Traceback (most recent call last):
@@ -65,15 +65,10 @@ def scores(values: Values) -> Scores:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidData("values must not be masked; give every candidate a value")
-    if isinstance(values, (list, tuple)) and len({type(value) for value in values}) > 1:
-        # NumPy would round large integers that stand beside floats.
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-    else:
-        try:
-            array = np.asarray(values)
-        except (ValueError, OverflowError):
-            raise InvalidData("values must be a one-dimensional array of numbers; this is ragged") from None
+    try:
+        array = _without_rounding(values) if isinstance(values, (list, tuple)) else np.asarray(values)
+    except ValueError:
+        raise InvalidData("values must be a one-dimensional array of numbers; this is ragged") from None
     if array.ndim != 1:
         raise InvalidData(f"values must be one-dimensional; this has {array.ndim} dimensions")
     if array.size == 0:
@@ -87,6 +82,21 @@ def scores(values: Values) -> Scores:
     raise InvalidData(
         f"values must be real numbers of at most 64 bits, or exact; these are {array.dtype.type.__name__}"
     )
+
+
+def _without_rounding(values: Sequence[object]) -> NDArray[Any]:
+    """A list as an array; NumPy alone would round large integers, among themselves or beside floats."""
+    kinds = {type(value) for value in values}
+    if kinds == {int}:
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError:
+            pass
+    elif len(kinds) <= 1:
+        return np.asarray(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def exactly(name: str, value: Exact) -> Fraction:
@@ -109,6 +119,18 @@ def exact_scale(name: str, value: Exact) -> Fraction:
     >>> exact_scale("scale", 2)
     Fraction(2, 1)
     """
+    return Fraction(check_scale(name, value))
+
+
+def check_scale(name: str, value: Exact) -> Exact:
+    """A scale of noise as it was given, if it is positive and finite.
+
+    >>> check_scale("scale", -2.0)
+    Traceback (most recent call last):
+    dpselect.errors.InvalidParameter: scale must be positive and finite; got -2.0
+    """
+    if type(value) is float and 0.0 < value < math.inf:
+        return value
     number = exactly(name, value)
     if number <= 0:
         raise refuse(name, value, "positive and finite")
@@ -117,7 +139,7 @@ def exact_scale(name: str, value: Exact) -> Fraction:
     return number
 
 
-def nearest_double(number: Fraction, *, clip: bool = False) -> float:
+def nearest_double(number: Exact, *, clip: bool = False) -> float:
     """The double nearest to a rational number; infinite beyond the doubles unless it is to be clipped."""
     try:
         return float(number)
@@ -139,19 +161,18 @@ class _FloatScores:
     def __len__(self) -> int:
         return len(self._array)
 
-    def largest(self) -> Fraction:
-        return Fraction(self._largest)
+    def largest(self) -> float:
+        return self._largest
 
     def exact(self, index: int) -> Fraction:
         return Fraction(float(self._array[index]))
 
-    def near(self, number: Fraction) -> Fraction:
-        return Fraction(nearest_double(number, clip=True))
+    def near(self, number: Fraction) -> float:
+        return nearest_double(number, clip=True)
 
-    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
+    def distances(self, *, origin: Exact, scale: Exact) -> Distances:
         array, zero, unit = self._array, np.float64(origin), np.float64(nearest_double(scale))
-        half = 2.0**1022
-        if max(abs(zero), abs(self._least), abs(self._largest)) > half:
+        if max(abs(float(zero)), abs(self._least), abs(self._largest)) > 2.0**1022:
             return lambda start, stop: _huge_distances(array[start:stop], zero=zero, unit=unit)
         # Multiplying is quicker than dividing; the reciprocal of a usual scale is a normal number.
         factor = np.float64(1.0) / unit if 2.0**-1000 <= unit <= 2.0**1000 else None
@@ -186,17 +207,17 @@ class _IntegerScores:
     def __len__(self) -> int:
         return len(self._array)
 
-    def largest(self) -> Fraction:
-        return Fraction(self._largest)
+    def largest(self) -> int:
+        return self._largest
 
     def exact(self, index: int) -> Fraction:
         return Fraction(int(self._array[index]))
 
-    def near(self, number: Fraction) -> Fraction:
+    def near(self, number: Fraction) -> int:
         limits = np.iinfo(np.int64 if self._array.dtype.kind == "i" else np.uint64)
-        return Fraction(max(int(limits.min), min(int(limits.max), round(number))))
+        return max(int(limits.min), min(int(limits.max), round(number)))
 
-    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
+    def distances(self, *, origin: Exact, scale: Exact) -> Distances:
         array, zero, unit = self._array, int(origin), np.float64(nearest_double(scale))
         wrapped = np.uint64(zero % 2**64)
 
@@ -231,10 +252,10 @@ class _RationalScores:
     def near(self, number: Fraction) -> Fraction:
         return number
 
-    def distances(self, *, origin: Fraction, scale: Fraction) -> Distances:
-        numbers = self._numbers
+    def distances(self, *, origin: Exact, scale: Exact) -> Distances:
+        numbers, zero, unit = self._numbers, Fraction(origin), Fraction(scale)
         return lambda start, stop: np.array(
-            [nearest_double((number - origin) / scale) for number in numbers[start:stop]], dtype=np.float64
+            [nearest_double((number - zero) / unit) for number in numbers[start:stop]], dtype=np.float64
         )
 
 

@@ -5,9 +5,9 @@ A draw is Q(U) for a uniform U whose bits are read one after the other. The firs
 right end of every cell. Cells in the uppermost 1/256, where a maximum is usually found, are split once
 more by 8 further bits (a second table). For any longer prefix the ends are computed in ball arithmetic.
 
-The tables are made on first use (a few milliseconds) from SciPy's or NumPy's function and moved outward
-by 2^-44, hundreds of times the error of those functions and a millionth of a cell; the tests check every
-end of every table against ball arithmetic.
+The tables are made on first use (a few milliseconds) from SciPy's or NumPy's function and moved outward by
+2^-44, hundreds of times the error of those functions and less than a millionth of a cell; the tests check
+every end of every table against ball arithmetic.
 """
 
 from __future__ import annotations

@@ -106,9 +106,7 @@ class NoisyThreshold:
         return f"NoisyThreshold(law={self._law.name})"
 
     def __reduce__(self) -> str:
-        raise StateRefused(
-            "a noisy threshold holds secret noise and is not copied or pickled; start a new run"
-        )
+        raise StateRefused("a noisy threshold holds secret noise and is not copied or pickled; start a new run")
 
     def ask(self, value: Exact) -> bool:
         """Whether one noisy value reaches the noisy threshold (⊤ is ``True``).
@@ -139,8 +137,9 @@ class NoisyThreshold:
         if self._forks != forks():
             raise self._forked()
         questions = scores(values)
-        origin = questions.near(self._threshold)
-        distances = questions.distances(origin=origin, scale=self._scale_query)
+        nearest = questions.near(self._threshold)
+        distances = questions.distances(origin=nearest, scale=self._scale_query)
+        origin = Fraction(nearest)
         verdicts = np.empty(len(questions), dtype=np.bool_)
         start, size = 0, _FIRST_BLOCK if until == "first" else _BLOCK
         while start < len(questions):
@@ -257,7 +256,5 @@ def scan_above(
     >>> scan_above(np.array([0.0, 9.0, 0.0]), threshold=5.0, scale_threshold=0.1, scale_query=0.1).tolist()
     [False, True]
     """
-    run = NoisyThreshold(
-        threshold, scale_threshold=scale_threshold, scale_query=scale_query, law=law, entropy=entropy
-    )
+    run = NoisyThreshold(threshold, scale_threshold=scale_threshold, scale_query=scale_query, law=law, entropy=entropy)
     return run.ask_many(values, until=until)
