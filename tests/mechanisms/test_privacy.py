@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpselect.mechanisms.exponential import ExponentialMechanism
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
+from dpselect.mechanisms.gaussian_release import GaussianRelease
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
 from dpselect.mechanisms.laplace_release import LaplaceRelease
@@ -24,7 +25,7 @@ from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
-from dpselect.numerics.discrete_profile import discrete_gaussian_delta
+from dpselect.numerics.discrete_profile import discrete_gaussian_delta, is_smooth
 from dpselect.privacy.discrete_gaussian import gaussian_release_rho
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.grid import Grid
@@ -291,6 +292,15 @@ def test_the_discrete_profile_lies_above_the_exact_sum_and_close_to_it(
         ),
         rel=1e-4,
     )
+
+
+def test_noise_narrow_on_its_grid_still_costs_no_less_than_the_truth() -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=2.0**-52)
+    mechanism = GaussianRelease(family, sigma=3 * 2.0**-52, delta=1e-5)
+    assert not is_smooth(scale=mechanism.grid.in_steps(mechanism.sigma), coordinates=4)
+    epsilon = float(mechanism.epsilon(candidates=4))
+    assert exact_delta(epsilon, scale=3.0, shift=1, coordinates=4) <= 1e-5
+    assert exact_delta(epsilon * 0.7, scale=3.0, shift=1, coordinates=4) > 1e-5
 
 
 def test_the_continuous_profile_at_half_the_shift_lies_below_the_truth() -> None:

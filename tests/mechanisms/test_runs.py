@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,15 @@ def test_a_forked_child_cannot_use_its_parents_threshold(watcher: Any) -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert run.ask(0.1) is Verdict.BELOW
+
+
+@every_watcher
+def test_threads_lose_no_answer_between_them(watcher: Any) -> None:
+    run = watcher.start(until="all")
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(run.ask, [0.1, 0.9] * 2000))
+    assert (run.below, run.above) == (told.count(Verdict.BELOW), told.count(Verdict.ABOVE))
+    assert len(told) == 4000
 
 
 @every_watcher

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -69,6 +70,13 @@ def test_exact_input_is_never_rounded() -> None:
     odd = 2**55 + 1
     for given in ([odd, 1], np.array([odd, 1]), pl.Series([odd, 1]), [odd, 0.5]):
         assert admit(given, family=wide)[0] == odd
+
+
+def test_other_sequences_are_read_like_lists() -> None:
+    wide = QueryFamily(lower=-(2.0**70), upper=2.0**70, sensitivity=1)
+    assert admit(deque([2**63 + 1, -1]), family=wide) == [2**63 + 1, -1]
+    assert list(admit({"a": 1.5, "b": 2}.values(), family=FAMILY)) == [1.5, 2.0]
+    assert list(admit(range(3), family=FAMILY)) == [0, 1, 2]
 
 
 def test_a_mix_of_huge_integers_is_not_rounded_by_the_way() -> None:

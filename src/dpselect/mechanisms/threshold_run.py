@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -14,7 +15,7 @@ from dpselect.errors import InvalidData, StateRefused
 from dpselect.mechanisms.grid_release import noise_of
 from dpselect.mechanisms.outcomes import Noise, Verdict
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
-from dpselect.noise.entropy import Entropy
+from dpselect.noise.entropy import Entropy, forks
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import VerdictRows, scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
@@ -79,6 +80,9 @@ class Run:
         self._below = 0
         self._above = 0
         self._open = True
+        # Two threads must not lose a count between them; a forked child must not wait for a lock it copied.
+        self._lock = threading.Lock()
+        self._forks = forks()
         #: Whether the noise can be repeated by someone who knows the seed.
         self.noise: Noise = noise
 
@@ -110,34 +114,41 @@ class Run:
 
     def ask(self, value: PrivateValues) -> Verdict:
         """⊥ or ⊤ for one value."""
-        if not self._open:
-            raise self._ended()
         number = admit_one(value, family=self._mechanism.family, outside=self._outside)
-        if self._line.ask(number):
-            self._above += 1
-            self._open = self._until == "all"
-            return Verdict.ABOVE
-        self._below += 1
-        return Verdict.BELOW
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            if self._line.ask(number):
+                self._above += 1
+                self._open = self._until == "all"
+                return Verdict.ABOVE
+            self._below += 1
+            return Verdict.BELOW
 
     def ask_many(self, values: PrivateValues) -> NDArray[np.bool_]:
         """Verdicts in order, ⊤ as ``True``; the array ends with the first ⊤ where the run does."""
-        if not self._open:
-            raise self._ended()
         numbers = admit(values, family=self._mechanism.family, outside=self._outside)
-        verdicts = self._line.ask_many(numbers, until=self._until)
-        above = int(np.count_nonzero(verdicts))
-        self._above += above
-        self._below += len(verdicts) - above
-        self._open = self._until == "all" or above == 0
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            verdicts = self._line.ask_many(numbers, until=self._until)
+            above = int(np.count_nonzero(verdicts))
+            self._above += above
+            self._below += len(verdicts) - above
+            self._open = self._until == "all" or above == 0
         return verdicts
 
     def close(self) -> None:
         """End the run; what was answered stays paid for, and nothing more can be asked."""
         self._open = False
 
-    def _ended(self) -> StateRefused:
-        return StateRefused("this run has ended; start a new one, with a new noisy threshold")
+    def _check_process(self) -> None:
+        if self._forks != forks():
+            raise StateRefused("this run belongs to the process that started it; a forked child must start its own")
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StateRefused("this run has ended; start a new one, with a new noisy threshold")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ visible, so data that may break the rules belongs behind ``outside="clip"``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, ValuesView
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -107,10 +107,12 @@ def _as_array(values: PrivateValues) -> np.ndarray[Any, np.dtype[Any]]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InvalidData(_NOT_NUMBERS)
     try:
-        # NumPy turns a mix of large integers into rounded doubles, so plain sequences are looked at first.
-        array = (
-            np.array(values, dtype=_common_type(values)) if isinstance(values, (list, tuple)) else np.asarray(values)
-        )
+        if isinstance(values, (Sequence, ValuesView)) and not hasattr(values, "__array__"):
+            # NumPy turns a mix of large integers into rounded doubles, so plain sequences are looked at first.
+            values = list(values)
+            array: np.ndarray[Any, np.dtype[Any]] = np.array(values, dtype=_common_type(values))
+        else:
+            array = np.asarray(values)
     except Exception:  # whatever it was, its text may quote the values
         raise InvalidData(_ONE_DIMENSION) from None
     if array.ndim != 1 or array.size == 0:
