@@ -23,9 +23,13 @@ def read_number(text: str) -> Fraction:
     if len(written) > _LONGEST or not _NUMBER.fullmatch(written):
         raise typer.BadParameter("must be a number such as 12.5, 1e-5 or 1/6946")
     try:
-        return Fraction(written)
+        number = Fraction(written)
+        float(number)
     except ZeroDivisionError:
         raise typer.BadParameter("must not divide by zero") from None
+    except OverflowError:
+        raise typer.BadParameter("must be below 1.7e308 in size") from None
+    return number
 
 
 def read_count(text: str) -> int:

@@ -42,10 +42,27 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         numeric = all(row[index][:1].isdigit() or row[index][:1] in "[−-–" for row in rows)
-        drawn.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+        drawn.add_column(Text(column), justify="right" if numeric else "left", no_wrap=index == 0, overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     console.print(drawn)
+    if note:
+        console.print(Text(note, style="dim"))
+
+
+def entries(title: str, rows: Sequence[tuple[str, str]], *, note: str | None = None) -> None:
+    """Names and texts side by side on standard output."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for name, text in rows:
+        grid.add_row(Text(name, style="dim"), Text(text))
+    console = Console()
+    console.print(Text(title, style="bold"))
+    console.print(Padding(grid, (0, 0, 0, 2)))
     if note:
         console.print(Text(note, style="dim"))
 

@@ -1,0 +1,130 @@
+"""Questions on standard input, one JSON value a line; an answer for each, as soon as it is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dpselect.cli.numbers import read_number
+from dpselect.errors import InvalidData
+
+if TYPE_CHECKING:
+    from dpselect.composition.sparse_vector import SparseVector
+
+#: A line longer than this is no question.
+_LONGEST_LINE, _LONGEST_ID = 4096, 200
+_RULE = 'a line must be a number, or {"value": number} with an optional "id"; it was refused and nothing was spent'
+
+
+class Line:
+    """One question: its private value, and the caller's own name for it, which is given back."""
+
+    def __init__(self, value: float | Fraction, identity: str | int | None = None) -> None:
+        self.value = value
+        self.identity = identity
+
+
+def read_line(text: str) -> Line:
+    """Reads one line; what is wrong with it is never quoted, since values are private.
+
+    >>> line = read_line('{"value": 0.25, "id": "monday"}')
+    >>> line.value, line.identity
+    (0.25, 'monday')
+    >>> read_line("1/3").value
+    Fraction(1, 3)
+    >>> read_line('{"valu": 1}')
+    Traceback (most recent call last):
+    ...
+    dpselect.errors.InvalidData: a line must be a number, or {"value": number} with an optional "id"; ...
+    """
+    if len(text) > _LONGEST_LINE:
+        raise InvalidData(_RULE)
+    if not text.lstrip().startswith("{"):
+        return Line(_number(text))
+    try:
+        # Numbers are kept as they were written: neighbours must not be pushed apart by rounding.
+        found = json.loads(
+            text, parse_float=_Written, parse_int=_Written, parse_constant=_Written, object_pairs_hook=list
+        )
+    except (ValueError, RecursionError):
+        raise InvalidData(_RULE) from None
+    if not isinstance(found, list) or not all(isinstance(pair, tuple) for pair in found):
+        raise InvalidData(_RULE)
+    record = dict(found)
+    if len(record) != len(found) or not {"value"} <= set(record) <= {"value", "id"}:
+        raise InvalidData(_RULE)
+    if not isinstance(record["value"], _Written):
+        raise InvalidData(_RULE)
+    return Line(_number(record["value"]), _identity(record.get("id")))
+
+
+class _Written(str):
+    """A JSON number as it was written."""
+
+
+def _number(text: str) -> float | Fraction:
+    try:
+        number = read_number(text)
+    except typer.BadParameter:
+        raise InvalidData(_RULE) from None
+    # A double where that is exact: the quick way through the sampler.
+    nearest = float(number)
+    return nearest if Fraction(nearest) == number else number
+
+
+def _identity(found: object) -> str | int | None:
+    if isinstance(found, _Written):
+        return int(found) if found.lstrip("-").isdigit() and len(found) < 20 else str(found)
+    if found is None or (isinstance(found, str) and len(found) <= _LONGEST_ID):
+        return found
+    raise InvalidData(_RULE)
+
+
+def answer_lines(
+    lines: Iterable[str],
+    vector: SparseVector,
+    *,
+    write: Callable[[Mapping[str, Any]], None],
+    answered: Callable[[bool], None] = lambda _above: None,
+) -> tuple[bool, int]:
+    """Answers until the input or the budget ends; whether the budget ended first, and how many lines were refused.
+
+    Empty lines are skipped. Once nothing more fits no further line is waited for.
+    """
+    from dpselect.mechanisms.outcomes import Verdict
+
+    def exhausted() -> bool:
+        return not vector.fits
+
+    refused = 0
+    if exhausted():
+        return True, refused
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            line = read_line(text.strip())
+            verdict = vector.ask(line.value)
+        except InvalidData as failure:
+            refused += 1
+            write({"line": number, "error": str(failure)})
+            continue
+        named = {} if line.identity is None else {"id": line.identity}
+        write(
+            {
+                "line": number,
+                **named,
+                "answer": verdict.value,
+                "spent": vector.spent,
+                "remaining": vector.remaining,
+                "noise": vector.noise,
+            }
+        )
+        answered(verdict is Verdict.ABOVE)
+        if exhausted():
+            return True, refused
+    return False, refused

@@ -1,0 +1,383 @@
+"""``dpselect watch``: when is a line crossed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpselect.cli import options, screen
+from dpselect.cli import table_options as given
+from dpselect.cli.asking import TableAsked
+from dpselect.cli.epsilon import needed, refuse_given
+from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
+from dpselect.cli.numbers import no_more_than, read_count, read_number
+from dpselect.cli.watch_output import Told, show_plan, show_verdicts, write_report
+from dpselect.cli.watching import ONE_ABOVE_IN, Watching
+from dpselect.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+    from dpselect.noise.entropy import Entropy
+    from dpselect.privacy.family import QueryFamily
+
+_WATCH = "The line, the budget and the noise (in the readings' unit)"
+_STREAM = "Questions on standard input"
+#: How many questions a stream is planned for without other word.
+STREAM_LENGTH = 365
+
+
+class Widths(tuple[Fraction, Fraction]):
+    """How far below and above the threshold questions are cut."""
+
+    __slots__ = ()
+
+
+def read_widths(text: str) -> Widths:
+    """One width for both sides, or BELOW,ABOVE.
+
+    >>> read_widths("0.1,1/20")
+    (Fraction(1, 10), Fraction(1, 20))
+    """
+    parts = [read_number(part) for part in str(text).split(",")]
+    if len(parts) > 2 or min(parts) < 0:
+        raise typer.BadParameter("must be a width such as 0.1, or two such as 0.1,0.05")
+    return Widths((parts[0], parts[-1]))
+
+
+def watch(
+    threshold: Annotated[
+        Fraction,
+        typer.Option(
+            "--threshold", parser=read_number, metavar="NUMBER", help="The public line.", rich_help_panel=_WATCH
+        ),
+    ],
+    budget: Annotated[
+        Fraction,
+        typer.Option(
+            "--budget", parser=read_number, metavar="ε", help="The most all answers may cost.", rich_help_panel=_WATCH
+        ),
+    ],
+    data: Annotated[str, typer.Argument(help=given.DATA_HELP + " Left out or -: standard input.")] = "-",
+    clip: Annotated[
+        Widths | None,
+        typer.Option(
+            "--clip",
+            parser=read_widths,
+            metavar="W or BELOW,ABOVE",
+            help="Cut questions to so near the line: costs less.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None,
+    sigma_threshold: Annotated[
+        Fraction | None,
+        typer.Option(
+            "--sigma-threshold",
+            parser=read_number,
+            metavar="σ_X",
+            help="Noise of the line; if left out, the least with which --expect answers ⊤ fit the budget.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None,
+    sigma_query: Annotated[
+        Fraction | None,
+        typer.Option(
+            "--sigma-query",
+            parser=read_number,
+            metavar="σ_Z",
+            help="Noise of each question; σ_X·√3 if left out.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None,
+    expect: Annotated[
+        int | None,
+        typer.Option(
+            "--expect",
+            parser=read_count,
+            metavar="K",
+            help=f"How many ⊤ the noise is planned for; one in {ONE_ABOVE_IN} if left out.",
+            rich_help_panel=_WATCH,
+        ),
+    ] = None,
+    keep_threshold: Annotated[
+        bool,
+        typer.Option("--keep-threshold", help="One noisy line for all, not a new one after ⊤.", rich_help_panel=_WATCH),
+    ] = False,
+    lower: Annotated[
+        Fraction | None,
+        typer.Option(
+            "--lower", parser=read_number, metavar="A", help="Least value; 0 if left out.", rich_help_panel=_STREAM
+        ),
+    ] = None,
+    upper: Annotated[
+        Fraction | None,
+        typer.Option(
+            "--upper", parser=read_number, metavar="B", help="Largest value; 1 if left out.", rich_help_panel=_STREAM
+        ),
+    ] = None,
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            "--questions",
+            parser=read_count,
+            metavar="N",
+            help=f"How many the noise is planned for; {STREAM_LENGTH} if left out.",
+            rich_help_panel=_STREAM,
+        ),
+    ] = None,
+    user: given.User = None,
+    time: given.Time = None,
+    value: given.Value = None,
+    wide: given.Wide = False,
+    time_format: given.TimeFormat = None,
+    duplicates: given.Duplicates = "keep",
+    start: given.From = None,
+    end: given.To = None,
+    every: given.EveryOption = "day",
+    timezone: given.Timezone = None,
+    measure: given.Measure = "mean",
+    per_user: given.PerUser = "sum",
+    cap: given.Cap = None,
+    population: given.Population = None,
+    adjacency: given.Adjacency = "add-remove",
+    grid: given.Grid = None,
+    maximum: given.Maximum = None,
+    sensitivity: given.SeriesSensitivity = None,
+    monotone: given.SeriesMonotone = False,
+    table: given.TableName = None,
+    backend: given.Backend = "duckdb",
+    dry_run: options.DryRun = False,
+    seed: options.Seed = None,
+    report: options.ReportFile = None,
+    show_sensitive: given.ShowSensitive = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """On which days (hours, …) is the line crossed? Asked in order, within a budget.
+
+      [dim]$[/dim] dpselect watch readings.parquet --user meter --time at --value kwh
+        --cap 50 --population 5564 --from 2013-01-01 --to 2013-12-31
+        --threshold 14 --clip 3 --budget 1
+
+    Or question by question, in a pipe; JSON lines out, exit code 3 when the budget ends:
+
+      [dim]$[/dim] producer | dpselect watch --sensitivity 1/6946 --threshold 0.575 --budget 1
+
+    In Python: SparseVector(GaussianAboveThreshold(…), budget).ask(value).
+    """
+    from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
+
+    entropy: Entropy = SYSTEM_ENTROPY if seed is None else SeededEntropy(seed)
+    line = _Line(threshold, budget, clip, sigma_threshold, sigma_query, expect, keep_threshold)
+    if data == "-":
+        refuse_given(
+            "questions on standard input; name a table, or",
+            user=user,
+            time=time,
+            value=value,
+            wide=wide or None,
+            cap=cap,
+            population=population,
+            maximum=maximum,
+            table=table,
+            show_sensitive=show_sensitive or None,
+            **{"from": start, "to": end},
+        )
+        code = _watch_stream(
+            line,
+            lower=Fraction(0) if lower is None else lower,
+            upper=Fraction(1) if upper is None else upper,
+            sensitivity=needed("sensitivity", sensitivity),
+            monotone=monotone,
+            questions=STREAM_LENGTH if questions is None else questions,
+            entropy=entropy,
+            dry_run=dry_run,
+            report=report,
+            as_json=as_json,
+        )
+    else:
+        refuse_given("a table", lower=lower, upper=upper, questions=questions)
+        asked = TableAsked(
+            data=data,
+            table=table,
+            backend=backend,
+            user=user,
+            time=time,
+            value=value,
+            category=None,
+            wide=wide,
+            time_format=time_format,
+            duplicates=duplicates,
+            start=start,
+            end=end,
+            every=every,
+            timezone=timezone,
+            categories=None,
+            measure=measure,
+            per_user=per_user,
+            cap=cap,
+            population=population,
+            adjacency=adjacency,
+            grid=grid,
+            maximum=maximum,
+            sensitivity=sensitivity,
+            monotone=monotone,
+        )
+        code = _watch_table(
+            line,
+            asked,
+            entropy=entropy,
+            dry_run=dry_run,
+            report=report,
+            as_json=as_json,
+            show_sensitive=show_sensitive,
+        )
+    raise typer.Exit(code)
+
+
+class _Line:
+    """The line, the budget and the noise as typed, in the readings' unit."""
+
+    def __init__(
+        self,
+        threshold: Fraction,
+        budget: Fraction,
+        clip: tuple[Fraction, Fraction] | None,
+        sigma_threshold: Fraction | None,
+        sigma_query: Fraction | None,
+        expect: int | None,
+        keep_threshold: bool,
+    ) -> None:
+        self.threshold, self.budget, self.clip = threshold, budget, clip
+        self.sigma_threshold, self.sigma_query = sigma_threshold, sigma_query
+        self.expect, self.keep_threshold = expect, keep_threshold
+
+    def watching(
+        self, family: QueryFamily, *, questions: int, unit: Fraction = Fraction(1)
+    ) -> tuple[Watching, GaussianAboveThreshold]:
+        """The watch in the queries' unit, of which one is ``unit`` in the readings'."""
+        if questions < 1:
+            raise InvalidParameter(f"--questions must be 1 or more; got {questions}")
+        expect = max(1, questions // ONE_ABOVE_IN) if self.expect is None else self.expect
+        if not 1 <= expect <= questions:
+            raise InvalidParameter(f"--expect must be from 1 to the number of questions, {questions}; got {expect}")
+        if self.budget <= 0:
+            raise InvalidParameter("--budget must be positive")
+        found = Watching(
+            family=family,
+            threshold=float(self.threshold / unit),
+            budget=no_more_than(self.budget),
+            clip=None if self.clip is None else (float(self.clip[0] / unit), float(self.clip[1] / unit)),
+            questions=questions,
+            expected_above=expect,
+            resample=not self.keep_threshold,
+        )
+        watcher = found.watcher(
+            sigma_threshold=None if self.sigma_threshold is None else float(self.sigma_threshold / unit),
+            sigma_query=None if self.sigma_query is None else float(self.sigma_query / unit),
+        )
+        return found, watcher
+
+
+def _watch_stream(
+    line: _Line,
+    *,
+    lower: Fraction,
+    upper: Fraction,
+    sensitivity: Fraction,
+    monotone: bool,
+    questions: int,
+    entropy: Entropy,
+    dry_run: bool,
+    report: Path | None,
+    as_json: bool,
+) -> int:
+    from dpselect.cli.stream import answer_lines
+    from dpselect.privacy.family import QueryFamily
+
+    family = QueryFamily(
+        lower=lower,  # type: ignore[arg-type]  # fractions are taken, and rounded to the safe side
+        upper=upper,  # type: ignore[arg-type]
+        sensitivity=sensitivity,  # type: ignore[arg-type]
+        monotone=monotone,
+    )
+    watching, watcher = line.watching(family, questions=questions)
+    told = Told(watching=watching, watcher=watcher, threshold=line.threshold, keep=report is not None)
+    if dry_run:
+        show_plan(told, as_json=as_json)
+        return DONE
+    vector = watching.sparse_vector(watcher, entropy=entropy)
+    told.warn(vector)
+    ended, refused = answer_lines(
+        _standard_input(), vector, write=screen.emit, answered=lambda above: told.add(above, vector)
+    )
+    screen.emit(told.summary(vector, ended=ended))
+    if report is not None:
+        write_report(told, vector, report, ended=ended)
+    if ended:
+        told.say_ended(vector)
+        return BUDGET_EXHAUSTED
+    if refused:
+        screen.notice(f"error: {refused} lines were refused; nothing was spent on them", style="red")
+        return BAD_INPUT
+    return DONE
+
+
+def _standard_input() -> Iterable[str]:
+    """Lines as they come, whatever bytes they hold; a line without end is cut where no question is so long."""
+    if sys.stdin.isatty():
+        screen.notice("Reading questions from the keyboard, one number a line; end with Ctrl-D.", style="dim")
+    source = getattr(sys.stdin, "buffer", None)
+    if source is None:
+        yield from sys.stdin
+        return
+    while chunk := source.readline(1 << 16):
+        text = chunk.decode("utf-8", errors="replace")
+        yield text
+        while chunk and not chunk.endswith(b"\n"):
+            chunk = source.readline(1 << 16)
+
+
+def _watch_table(
+    line: _Line,
+    asked: TableAsked,
+    *,
+    entropy: Entropy,
+    dry_run: bool,
+    report: Path | None,
+    as_json: bool,
+    show_sensitive: bool,
+) -> int:
+    public = asked.public_side()
+    watching, watcher = line.watching(public.family, questions=len(public), unit=public.natural_unit)
+    told = Told(
+        watching=watching,
+        watcher=watcher,
+        threshold=line.threshold,
+        unit=public.natural_unit,
+        asked=asked,
+        labels=public.labels,
+        keep=True,
+    )
+    if dry_run:
+        asked.check()
+        show_plan(told, as_json=as_json)
+        return DONE
+    answer = asked.read()
+    vector = watching.sparse_vector(watcher, entropy=entropy)
+    told.warn(vector)
+    show_verdicts(told, vector, answer, as_json=as_json)
+    ended = vector.questions < len(answer)
+    if report is not None:
+        write_report(told, vector, report, ended=ended)
+    if show_sensitive:
+        from dpselect.cli.peak import show_curator
+
+        show_curator(answer)
+    if ended:
+        told.say_ended(vector)
+        return BUDGET_EXHAUSTED
+    return DONE
