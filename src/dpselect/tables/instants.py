@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar, day_number
-
-#: An Ibis expression; Ibis is imported only when a table is read.
-Expression: TypeAlias = Any
+from dpselect.tables.texts import Expression, matched
 
 # A pattern that only real dates match, leap years included, so that casting what matches cannot fail.
 _DATE = (
@@ -77,7 +74,7 @@ def _days(column: Expression, calendar: Calendar, time_format: str | None) -> Ex
         return column.date().epoch_days() if kind.timezone is None else _hours(column, calendar, None) // 24
     if time_format is not None:
         return _written_day(*_compiled(column, time_format))
-    plain = _day(_matching(column, rf"\A *{_DATE}({_CLOCK})? *\z"))
+    plain = _day(matched(column, f"{_DATE}({_CLOCK})?"))
     if calendar.timezone is None:
         return plain
     return ibis.coalesce(plain, _zoned_hours(column, calendar) // 24)
@@ -98,8 +95,8 @@ def _hours(column: Expression, calendar: Calendar, time_format: str | None) -> E
         text, places = _compiled(column, time_format)
         hour = _digits(text, places["%H"]) if "%H" in places else 0
         return _written_day(text, places) * 24 + hour
-    bare = _matching(column, rf"\A *{_DATE} *\z")
-    timed = _matching(column, rf"\A *{_DATE}{_CLOCK} *\z")
+    bare = matched(column, _DATE)
+    timed = matched(column, _DATE + _CLOCK)
     plain = ibis.coalesce(_day(timed) * 24 + _digits(timed, 11), _day(bare) * 24)
     if calendar.timezone is None:
         return plain
@@ -119,18 +116,11 @@ def _day(text: Expression) -> Expression:
     return text.substr(0, 10).cast("date").epoch_days()
 
 
-def _matching(column: Expression, pattern: str) -> Expression:
-    """The text without spaces around it where it matches, else null, so that nothing after it can fail."""
-    import ibis
-
-    return ibis.ifelse(column.re_search(pattern), column, ibis.null("string")).strip()
-
-
 def _zoned_hours(column: Expression, calendar: Calendar) -> Expression:
     """Hours on the calendar's wall clock of ISO times with a zone; null for other texts."""
     import ibis
 
-    text = _matching(column, rf"\A *{_DATE}{_CLOCK}{_ZONE} *\z")
+    text = matched(column, _DATE + _CLOCK + _ZONE)
     # The last six characters are +hh:mm, or another one and +hhmm.
     zone = ibis.ifelse(text.endswith("Z"), "+00:00", text.right(6))
     colon = zone.substr(3, 1) == ":"
@@ -144,19 +134,19 @@ def _zoned_hours(column: Expression, calendar: Calendar) -> Expression:
 
 def _written_day(text: Expression, places: dict[str, int]) -> Expression:
     year, month, day = (text.substr(places[part], _FIELDS[part]) for part in ("%Y", "%m", "%d"))
-    return _day(_matching(year.concat("-", month, "-", day), rf"\A{_DATE}\z"))
+    return _day(matched(year.concat("-", month, "-", day), _DATE))
 
 
 def _compiled(column: Expression, time_format: str) -> tuple[Expression, dict[str, int]]:
     """The texts that follow a fixed-width format, and where each field begins in them."""
-    pattern, places, position = [r"\A *"], dict[str, int](), 0
+    pattern, places, position = "", dict[str, int](), 0
     for part in re.findall(r"%.?|[^%]+", time_format.strip()):
         if part.startswith("%") and (part not in _FIELDS or part in places):
             raise refuse("time_format", time_format, "made of %Y %m %d %H %M %S, each once, and separators")
         width = _FIELDS.get(part, len(part))
-        pattern.append(f"[0-9]{{{width}}}" if part in _FIELDS else re.escape(part))
+        pattern += f"[0-9]{{{width}}}" if part in _FIELDS else re.escape(part)
         places[part] = position
         position += width
     if not {"%Y", "%m", "%d"} <= places.keys():
         raise refuse("time_format", time_format, "made of at least %Y, %m and %d")
-    return _matching(column, "".join([*pattern, r" *\z"])), places
+    return matched(column, pattern), places

@@ -10,14 +10,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpselect.errors import SourceError
-from dpselect.tables.instants import Expression
+from dpselect.tables.texts import Expression, matched
 
 #: Readings of this magnitude or more count as infinite, and are left out like NaN.
 INFINITE = 1e300
 # What matches is below that magnitude, and so finite in double precision.
 _NUMBER = (
-    r"\A *[+-]?(([0-9]{1,99}(\.[0-9]{0,99})?|\.[0-9]{1,99})([eE][+-]?[0-9]{1,2})?"
-    r"|[0-9](\.[0-9]{0,99})?[eE][+-]?[12][0-9]{2}) *\z"
+    r"[+-]?(([0-9]{1,99}(\.[0-9]{0,99})?|\.[0-9]{1,99})([eE][+-]?[0-9]{1,2})?"
+    r"|[0-9](\.[0-9]{0,99})?[eE][+-]?[12][0-9]{2})"
 )
 
 
@@ -28,7 +28,7 @@ def reading(column: Expression) -> Expression:
     kind = column.type()
     if kind.is_string():
         # Engines disagree about what else is a number (hexadecimal, underscores, suffixes).
-        return ibis.ifelse(column.re_search(_NUMBER), column, ibis.null("string")).strip().cast("float64")
+        return matched(column, _NUMBER).cast("float64")
     if kind.is_decimal():
         # Through text, because that conversion is correctly rounded everywhere.
         return column.cast("string").cast("float64")

@@ -10,10 +10,11 @@ from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables.calendar import Calendar, Candidates, Categories
 from dpselect.tables.curator import CuratorReport
-from dpselect.tables.instants import Expression, period_index
+from dpselect.tables.instants import period_index
 from dpselect.tables.question import Question
 from dpselect.tables.readings import INFINITE, reading, rounded_quotient, steps
 from dpselect.tables.source import Table, engine_failures
+from dpselect.tables.texts import Expression
 
 
 def usable_rows(table: Table, question: Question, candidates: Candidates) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,9 +10,11 @@ from importlib.metadata import entry_points
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import parse_qsl
 
 from dpselect.checks import refuse
 from dpselect.errors import DPSelectError, SourceError
+from dpselect.tables.csv_files import read_csv
 
 #: An Ibis table; Ibis is imported only when one is opened.
 Table: TypeAlias = Any
@@ -29,6 +30,7 @@ def open_source(
     *,
     backend: str = "duckdb",
     table: str | None = None,
+    delimiter: str = ",",
     options: Mapping[str, Any] | None = None,
 ) -> Table:
     """Opens a table on an engine, as an Ibis table. Nothing is read yet beyond names and types.
@@ -39,11 +41,13 @@ def open_source(
         A file, a pattern (``readings/*.parquet``), a folder or a list of files, CSV (also ``.csv.gz``) or
         Parquet; a database URL (``duckdb://``, ``sqlite://``, ``postgres://``, whatever Ibis connects to)
         with ``table``; a pandas or Polars frame or an Arrow table; or an Ibis table, returned as it is.
-        CSV columns are read as text on every engine, so that none of them guesses types its own way.
+        CSV columns are read as text on every engine, so that none of them guesses from the rows.
     backend : str
         The engine for files and objects: ``"duckdb"``, ``"polars"``, ``"spark"``, or another that Ibis has.
     table : str, optional
         The table's name, for a database URL.
+    delimiter : str
+        What stands between the fields of a CSV file.
     options : mapping, optional
         Settings for the engine, e.g. ``{"memory_limit": "3GiB"}`` for DuckDB.
 
@@ -70,7 +74,7 @@ def open_source(
     if isinstance(data, str | Path | list | tuple):
         files = _files(data)
         with engine_failures(f"reading {data if isinstance(data, str | Path) else files[0]} with {backend}"):
-            return _from_files(files, engine, settings)
+            return _from_files(files, engine, settings, delimiter)
     return _from_memory(_arrow(data), engine, settings)
 
 
@@ -91,7 +95,7 @@ def engine_failures(doing: str) -> Iterator[None]:
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.simplefilter("ignore", FutureWarning)
             yield
-    except DPSelectError:
+    except (DPSelectError, NameError):
         raise
     except ImportError as failure:
         raise SourceError(f"{doing} needs a package that is not installed: {failure.name}") from None
@@ -138,45 +142,18 @@ def _kind(name: str) -> str | None:
     return next((kind for ending, kind in _ENDINGS.items() if name.lower().endswith(ending)), None)
 
 
-def _header(path: str) -> str:
-    try:
-        with gzip.open(path, "rt") if path.endswith(".gz") else Path(path).open() as file:
-            return str(file.readline()).strip()
-    except (OSError, EOFError, UnicodeDecodeError):
-        raise SourceError(f"cannot read {path!r}; check that it is a text or gzip file you may open") from None
-
-
-def _from_files(files: list[str], engine: str, settings: dict[str, Any]) -> Table:
-    csv = _kind(files[0]) == "csv"
-    if csv:
-        # Engines match several files' columns by place or by name, each its own way: only one header is safe.
-        headers = {path: _header(path) for path in files if not path.startswith(_REMOTE)}
-        for path, header in headers.items():
-            if not header:
-                raise SourceError(f"{path!r} is empty; a CSV file needs a first line with the column names")
-            if header != next(iter(headers.values())):
-                raise SourceError(f"the first line of {path!r} differs from the other files'; give them one header")
-    if engine == "duckdb":
-        connection = _ibis().duckdb.connect(**settings)
-        if csv:
-            return connection.read_csv(files, all_varchar=True, header=True)
-        return connection.read_parquet(files)
+def _from_files(files: list[str], engine: str, settings: dict[str, Any], delimiter: str) -> Table:
+    if _kind(files[0]) == "csv":
+        return read_csv(files, engine=engine, settings=settings, delimiter=delimiter)
     if engine == "polars":
         import polars
 
-        connection = _ibis().polars.connect()
-        name = _fresh_name()
-        frame = polars.scan_csv(files, infer_schema=False) if csv else polars.scan_parquet(files)
-        return connection.create_table(name, frame)
+        return _ibis().polars.connect().create_table(_fresh_name(), polars.scan_parquet(files))
     if engine == "pyspark":
         from dpselect.tables.spark import spark_table
 
-        return spark_table(
-            lambda session: session.read.csv(files, header=True) if csv else session.read.parquet(*files),
-            settings,
-        )
-    connection = getattr(_ibis(), engine).connect(**settings)
-    return connection.read_csv(files) if csv else connection.read_parquet(files)
+        return spark_table(lambda session: session.read.parquet(*files), settings)
+    return getattr(_ibis(), engine).connect(**settings).read_parquet(files)
 
 
 def _fresh_name() -> str:
@@ -194,11 +171,13 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
         # Connecting would create the file: a slip in the path must not end as an empty answer.
         if not Path(place).is_file():
             raise SourceError(f"no database file at {place!r}; check the path")
-        if scheme == "duckdb":
-            settings.setdefault("read_only", True)
     # The URL may hold a password, so messages name only the scheme.
     with engine_failures(f"connecting to the {scheme} database"):
-        connection = _ibis().connect(url, **settings)
+        if scheme == "duckdb":
+            wanted = {"read_only": True, **dict(parse_qsl(rest.partition("?")[2])), **settings}
+            connection = _ibis().duckdb.connect(place, **wanted)
+        else:
+            connection = _ibis().connect(url, **settings)
         names = connection.list_tables()
     if table not in names:
         raise SourceError(f"the database has no table {table!r}; check the name")
