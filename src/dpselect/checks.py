@@ -35,9 +35,7 @@ def numbers(name: str, value: ArrayLike | Fraction) -> FloatArray:
         raw = np.asarray(value)
     except ValueError:
         raise refuse(name, value, "a number or a rectangular array of numbers") from None
-    if raw.dtype == np.bool_ or not (
-        np.issubdtype(raw.dtype, np.floating) or np.issubdtype(raw.dtype, np.integer)
-    ):
+    if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.floating) or np.issubdtype(raw.dtype, np.integer)):
         raise refuse(name, value, "a number or an array of numbers")
     array = raw.astype(np.float64)
     if array.size == 0:

@@ -5,7 +5,7 @@ Used for the cells the quick rule of :mod:`dpselect.numerics.integral` cannot se
 
 The loss is log(J(s)/J(0)) = log1p(Σ_g K_g/J(0)) with
 
-    K_g = ∫ f · ∏_{j<g} (Φ_j(s)/Φ_j(0))^count · [(Φ_g(s)/Φ_g(0))^count - 1],
+    K_g = ∫ f_g · (1 - (Φ_g(0)/Φ_g(s))^count_g),   f_g = f with the first g factors shifted,
 
 a telescoping sum in which every term is positive and every integrand log-concave (a power of Φ is the
 distribution function of a log-concave density, and its increment is that density convolved with an interval).
@@ -21,8 +21,8 @@ from typing import TypeAlias
 import numpy as np
 
 from dpselect.checks import FloatArray
-from dpselect.numerics.factors import Factors, relative_log_integrand
-from dpselect.numerics.normal import log_cdf_and_hazard, log_cdf_step
+from dpselect.numerics.factors import Factors
+from dpselect.numerics.normal import log_cdf_and_hazard, log_cdf_bend, log_cdf_step
 
 #: A window ends where the integrand has fallen by exp(-DROP) from its peak: 4e-20 of it.
 DROP = 44.0
@@ -91,15 +91,24 @@ def _double_exponential(points: int) -> tuple[FloatArray, FloatArray]:
     return nodes, weights
 
 
-def log_integral_of(curve: Curve, slope: Curve, cells: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """log ∫ exp(curve) for a concave curve: value, relative error of the integral, and the peak's offset."""
+@dataclass(frozen=True)
+class _Area:
+    """log ∫ exp(curve), the relative error of the integral, and the curve's mean offset."""
+
+    log: FloatArray
+    error: FloatArray
+    mean: FloatArray
+
+
+def _area_under(curve: Curve, slope: Curve, cells: int) -> _Area:
+    """Integrate the exponential of a concave curve, given its derivative."""
     peak = peak_of(slope, cells)
     top = curve(peak[:, None])[:, 0]
     left = _reach(curve, peak, top, -1.0)
     right = _reach(curve, peak, top, 1.0)
     middle = peak + 0.5 * (right - left)
     half = 0.5 * (right + left)
-    value = np.zeros(cells)
+    value, mean = np.zeros(cells), np.zeros(cells)
     error = np.full(cells, np.inf)
     for points in (129, 257, 513, 1025, 2049, 4097):
         nodes, weights = _double_exponential(points)
@@ -109,128 +118,135 @@ def log_integral_of(curve: Curve, slope: Curve, cells: int) -> tuple[FloatArray,
         change = np.abs(fine - coarse) / fine
         better = change < error
         value = np.where(better, fine, value)
+        mean = np.where(better, middle + half * (heights @ (nodes * weights)) / fine, mean)
         error = np.where(better, change, error)
-        if np.all(error < 1e-8):
+        if np.all(error < 2e-12):
             break
-    # Halving the spacing at least squares the error of the rule; 3/2 leaves room. The tails hold exp(-DROP).
-    error = np.minimum(error, 10.0 * error**1.5) + np.exp(-DROP + 3.0)
-    return top + np.log(half * value), error, peak
+    # The last change bounds the error with much to spare: each doubling nearly squares it. The tails hold exp(-DROP).
+    error = error + np.exp(-DROP + 3.0)
+    return _Area(top + np.log(half * value), error, mean)
 
 
 class Hill:
-    """J(0) and its gains around a centre, one row per cell."""
+    """log f around a centre, one row per cell; ``base`` is slope·centre + offset of each factor."""
 
-    def __init__(self, factors: Factors, centre: FloatArray) -> None:
+    def __init__(self, factors: Factors, centre: FloatArray, base: FloatArray) -> None:
         self.factors = factors
         self.centre = centre
-        self.base = factors.slopes * centre[:, None] + factors.offsets
+        self.base = base
+        pulls = factors.counts * factors.slopes * log_cdf_and_hazard(base)[1]
+        self.tilt = pulls.sum(axis=1) - centre
+        # The tilt is a difference of large numbers: this much of it is rounding.
+        self.tilt_error = 4.0 * _EPS * (np.abs(pulls).sum(axis=1) + np.abs(centre))
+
+    def argument(self, j: int, offset: FloatArray) -> FloatArray:
+        """What Φ is taken of in factor j."""
+        return np.asarray(self.base[:, j, None] + self.factors.slopes[:, j, None] * offset)
 
     def height(self, offset: FloatArray) -> FloatArray:
-        """log f relative to the centre."""
-        return relative_log_integrand(self.factors, self.centre, self.base, offset)
+        """log f relative to the centre: the tilt there, and what bends away from it."""
+        total = offset * (self.tilt[:, None] - 0.5 * offset)
+        for j in range(self.factors.width):
+            bend = log_cdf_bend(self.base[:, j, None], self.factors.slopes[:, j, None] * offset)
+            total += self.factors.counts[:, j, None] * bend
+        return np.asarray(total)
 
     def slope(self, offset: FloatArray) -> FloatArray:
         """d log f / dx."""
         total = -(self.centre[:, None] + offset)
         for j in range(self.factors.width):
-            _, hazard = log_cdf_and_hazard(self._argument(j, offset))
+            _, hazard = log_cdf_and_hazard(self.argument(j, offset))
             total = total + self.factors.counts[:, j, None] * self.factors.slopes[:, j, None] * hazard
         return total
 
-    def _argument(self, j: int, offset: FloatArray) -> FloatArray:
-        return self.base[:, j, None] + self.factors.slopes[:, j, None] * offset
+    def moved(self, step: FloatArray, shifts: FloatArray) -> tuple[Hill, FloatArray, FloatArray]:
+        """The hill of the shifted factors around ``centre + step``; its log height there relative to this centre.
 
-    def gain(self, shifts: FloatArray, g: int) -> Curve:
-        """The logarithm of the g-th term of the telescoping sum, relative to f at the centre."""
-        counts = self.factors.counts
+        The third is a bound on the rounding error of that height.
+        """
+        move = self.factors.slopes * step[:, None] + shifts
+        rises = self.factors.counts * log_cdf_step(self.base, move)
+        fall = -step * (self.centre + 0.5 * step)
+        error = 4.0 * _EPS * (np.abs(rises).sum(axis=1) + np.abs(fall))
+        return Hill(self.factors, self.centre + step, self.base + move), rises.sum(axis=1) + fall, error
 
-        def curve(offset: FloatArray) -> FloatArray:
-            total = self.height(offset)
-            for j in range(g):
-                total = total + counts[:, j, None] * log_cdf_step(self._argument(j, offset), shifts[:, j, None])
-            rise = counts[:, g, None] * log_cdf_step(self._argument(g, offset), shifts[:, g, None])
-            with np.errstate(divide="ignore"):
-                logs = np.where(rise > 36.0, rise, np.log(np.expm1(np.minimum(rise, 36.0))))
-            return np.asarray(total + logs)
-
-        return curve
-
-    def gain_slope(self, shifts: FloatArray, g: int) -> Curve:
-        """The derivative of :meth:`gain`."""
-        counts, slopes = self.factors.counts, self.factors.slopes
-
-        def curve(offset: FloatArray) -> FloatArray:
-            total = self.slope(offset)
-            for j in range(g + 1):
-                y, shift = self._argument(j, offset), shifts[:, j, None]
-                _, before = log_cdf_and_hazard(y)
-                _, after = log_cdf_and_hazard(y + shift)
-                if j < g:
-                    total = total + counts[:, j, None] * slopes[:, j, None] * (after - before)
-                    continue
-                step = log_cdf_step(y, shift)
-                rise = counts[:, g, None] * step
-                middle = y + 0.5 * shift
-                _, at_middle = log_cdf_and_hazard(middle)
-                tiny = shift * (1.0 + np.abs(y)) < 1e-4
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    bend = np.where(tiny | (step <= 0), -(middle + at_middle), (after - before) / step)
-                    lift = np.where(rise < 1e-8, 1.0, rise / -np.expm1(-rise))
-                total = total + slopes[:, g, None] * bend * lift
-            return np.asarray(total)
-
-        return curve
-
-    def rounding(self, offset: FloatArray) -> FloatArray:
-        """A bound on the rounding error of :meth:`height` at the given offsets, one per cell."""
-        size = np.abs(offset * (self.centre + 0.5 * offset))
-        for j in range(self.factors.width):
-            step = log_cdf_step(self.base[:, j], self.factors.slopes[:, j] * offset)
-            size = size + np.abs(self.factors.counts[:, j] * step)
-            # A rounding error of the offset moves Φ(y) by y² times as much, relatively, in the upper tail.
-            size = size + np.square(np.maximum(self._argument(j, offset[:, None])[:, 0], 0.0).clip(max=40.0))
-        return 4.0 * _EPS * size
+    def area(self) -> _Area:
+        """∫ f relative to f at the centre."""
+        return _area_under(self.height, self.slope, len(self.factors))
 
 
-def centre_of(factors: Factors) -> FloatArray:
-    """The peak of each cell's integrand; counts may be negative where the integrand stays log-concave."""
-    return peak_of(Hill(factors, np.zeros(len(factors))).slope, len(factors))
+def hill_of(factors: Factors) -> Hill:
+    """The hill around its peak; counts may be negative where the integrand stays log-concave."""
+    flat = np.zeros(len(factors))
+    centre = peak_of(Hill(factors, flat, factors.offsets).slope, len(factors))
+    return Hill(factors, centre, factors.slopes * centre[:, None] + factors.offsets)
 
 
+def _gain(hill: Hill, shifts: FloatArray, g: int) -> tuple[FloatArray, FloatArray]:
+    """log K_g relative to f at the hill's centre, and a bound on its absolute error."""
+    counts, slopes, cells = hill.factors.counts, hill.factors.slopes, len(hill.factors)
+    partial = np.where(np.arange(shifts.shape[1]) <= g, shifts, 0.0)
+    shifted = Hill(hill.factors, hill.centre, hill.base + partial)
+    step = peak_of(shifted.slope, cells)
+    upper, height, height_error = hill.moved(np.where(np.abs(step) < 1e-3, 0.0, step), partial)
+    shift = shifts[:, g, None]
+
+    def rise(offset: FloatArray) -> FloatArray:
+        return np.asarray(counts[:, g, None] * log_cdf_step(upper.argument(g, offset) - shift, shift))
+
+    def curve(offset: FloatArray) -> FloatArray:
+        return np.asarray(upper.height(offset) + np.log(-np.expm1(-rise(offset))))
+
+    def slope(offset: FloatArray) -> FloatArray:
+        y = upper.argument(g, offset) - shift
+        step = log_cdf_step(y, shift)
+        middle = y + 0.5 * shift
+        tiny = (shift * (1.0 + np.abs(y)) < 1e-4) | (step <= 0)
+        difference = log_cdf_and_hazard(y + shift)[1] - log_cdf_and_hazard(y)[1]
+        bend = np.where(tiny, -(middle + log_cdf_and_hazard(middle)[1]), difference / step)
+        rises = counts[:, g, None] * step
+        share = np.where(rises < 1e-8, 1.0, rises / np.expm1(np.minimum(rises, 700.0)))
+        return np.asarray(upper.slope(offset) + slopes[:, g, None] * bend * share)
+
+    area = _area_under(curve, slope, cells)
+    # In the upper tail a rounding error of y moves 1 - Φ(y) by y² times as much, relatively.
+    tail = np.clip(upper.argument(g, area.mean[:, None])[:, 0], 0.0, 40.0)
+    error = area.error + height_error + upper.tilt_error * np.abs(area.mean) + 8.0 * _EPS * tail * tail
+    return height + area.log, error
+
+
+@np.errstate(all="ignore")
 def careful_log_integral(factors: Factors) -> LogEstimate:
     """log E_x[∏ Φ(slope_j·x + offset_j)^count_j] with its absolute error."""
-    hill = Hill(factors, centre_of(factors))
-    value, error, _ = log_integral_of(hill.height, hill.slope, len(factors))
+    hill = hill_of(factors)
+    area = hill.area()
     log_cdf, _ = log_cdf_and_hazard(hill.base)
-    parts = [-0.5 * np.square(hill.centre), value - 0.5 * np.log(2 * np.pi)]
+    parts = [-0.5 * np.square(hill.centre), area.log - 0.5 * np.log(2 * np.pi)]
     parts += [factors.counts[:, j] * log_cdf[:, j] for j in range(factors.width)]
     size = np.sum(np.abs(parts), axis=0)
-    return LogEstimate(np.sum(parts, axis=0), error + 8.0 * _EPS * (8.0 + size))
+    return LogEstimate(
+        np.sum(parts, axis=0), area.error + hill.tilt_error * np.abs(area.mean) + 8.0 * _EPS * (16.0 + size)
+    )
 
 
+@np.errstate(all="ignore")
 def careful_log_ratio(factors: Factors, shifts: FloatArray) -> LogEstimate:
     """log J(shifts) - log J(0), shifts ≥ 0, with its absolute error (proportional to the value)."""
-    hill = Hill(factors, centre_of(factors))
-    whole, whole_error, _ = log_integral_of(hill.height, hill.slope, len(factors))
+    hill = hill_of(factors)
+    whole = hill.area()
     log_odds = np.full(len(factors), -np.inf)  # log(Σ K_g / J(0))
     odds_error = np.zeros(len(factors))
     for g in range(factors.width):
         live = (shifts[:, g] > 0) & (factors.counts[:, g] > 0)
         if not live.any():
             continue
-        part = Hill(factors.take(live), hill.centre[live])
-        moved = shifts[live]
-        value, error, peak = log_integral_of(part.gain(moved, g), part.gain_slope(moved, g), len(part.factors))
-        error = error + whole_error[live] + part.rounding(peak) + 64.0 * _EPS
-        log_odds[live] = np.logaddexp(log_odds[live], value - whole[live])
+        value, error = _gain(Hill(factors.take(live), hill.centre[live], hill.base[live]), shifts[live], g)
+        log_odds[live] = np.logaddexp(log_odds[live], value - whole.log[live])
         odds_error[live] = np.maximum(odds_error[live], error)
-    value = np.logaddexp(0.0, log_odds)
-    small = log_odds < -1.0
-    value = np.where(small, np.log1p(np.exp(np.where(small, log_odds, 0.0))), value)
-    value = np.where(log_odds == -np.inf, 0.0, value)
+    odds_error += whole.error + hill.tilt_error * np.abs(whole.mean) + 128.0 * _EPS
+    value = np.where(log_odds < 0, np.log1p(np.exp(np.minimum(log_odds, 0.0))), np.logaddexp(0.0, log_odds))
     # d log1p(exp(r)) = sigmoid(r) dr ≤ min(1, exp(r)) dr: an error of r is a relative error of a small loss.
-    scale = np.minimum(1.0, np.exp(np.minimum(log_odds, 0.0)))
-    error = scale * odds_error + 4.0 * _EPS * value
+    error = np.exp(np.minimum(log_odds, 0.0)) * odds_error + 4.0 * _EPS * value
     # Below the smallest doubles a positive loss shows as 0; the error bound keeps it covered.
-    error = np.where((shifts > 0).any(axis=1) & (factors.counts > 0).any(axis=1), error + 5e-308, 0.0)
-    return LogEstimate(value, error)
+    moved = ((shifts > 0) & (factors.counts > 0)).any(axis=1)
+    return LogEstimate(value, np.where(moved, error + 5e-308, 0.0))

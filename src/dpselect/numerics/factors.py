@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
-from dpselect.numerics.normal import log_cdf_and_hazard, log_cdf_step
+from dpselect.numerics.normal import log_cdf_and_hazard
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Factors:
 
 def log_hazard(y: FloatArray) -> FloatArray:
     """log(φ(y)/Φ(y)), also where the hazard itself underflows."""
-    log_cdf, hazard = log_cdf_and_hazard(np.minimum(y, 30.0))
+    _, hazard = log_cdf_and_hazard(np.minimum(y, 30.0))
     # Beyond y = 30 log Φ is -5e-198: the hazard is the density.
     return np.where(y > 30.0, -0.5 * y * y - 0.5 * np.log(2 * np.pi), np.log(hazard))
 
@@ -99,15 +99,3 @@ def modes(factors: Factors, *, steps: int = 60) -> FloatArray:
         result[active] = proposal
         active = active[~settled]
     return result * direction
-
-
-def relative_log_integrand(factors: Factors, centre: FloatArray, base: FloatArray, offset: FloatArray) -> FloatArray:
-    """log f(centre + offset) - log f(centre), without cancellation; ``base`` = slope·centre + offset_j.
-
-    ``offset`` has shape (cells, points); so has the result.
-    """
-    total = -offset * (centre[:, None] + 0.5 * offset)
-    for j in range(factors.width):
-        step = log_cdf_step(base[:, j, None], factors.slopes[:, j, None] * offset)
-        total += factors.counts[:, j, None] * step
-    return total

@@ -54,7 +54,7 @@ def log_ratio(counts: ArrayLike, slopes: ArrayLike, offsets: ArrayLike, shifts: 
     value[unmoved], error[unmoved] = 0.0, 0.0
     for method in (_two_window_log_ratio, _careful_log_ratio):
         # NaN compares false, so a cell that went wrong in any way is done again with more care.
-        unsettled = ~(error <= 1e-11 * value)
+        unsettled = ~unmoved & ~((error <= 1e-11 * value) & (value > 1e-290) & np.isfinite(value))
         if unsettled.any():
             again = [row[unsettled] for row in rows]
             value[unsettled], error[unsettled] = _in_chunks(method, again)
@@ -190,9 +190,9 @@ def _trapezoid(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     skew = np.log(right / -left)
     skew = np.where(np.abs(skew) < 1e-5, 1e-5, skew)
-    stretch = np.exp(skew[:, None] * _GRID)
+    bulge = np.expm1(skew[:, None] * _GRID)
     scale = left / np.expm1(-skew)
-    offset = scale[:, None] * (stretch - 1.0)
+    offset = scale[:, None] * bulge
     height = -offset * (centre[:, None] + 0.5 * offset)
     rises = []
     reach = np.zeros(len(factors))
@@ -204,7 +204,7 @@ def _trapezoid(
         reach = np.maximum(reach, shift * (np.maximum(np.abs(y[:, 0]), np.abs(y[:, -1])) + shift))
         tame = np.where(reach <= SMALL_STEP, shift, 0.0)
         rises.append(count[:, None] * small_log_cdf_step(y, tame[:, None], hazards))
-    weights = np.exp(height) * stretch
+    weights = np.exp(height) * (1.0 + bulge)
     whole, whole_error = _relative_change(weights)
     gain, gain_error = np.zeros(len(factors)), np.zeros(len(factors))
     for rise in rises:

@@ -83,6 +83,4 @@ class QueryFamily:
         high = min(self.upper, threshold + float(non_negative("above", above)))
         if not low < high:
             raise refuse("below and above", (below, above), "wide enough to leave a range around the threshold")
-        return QueryFamily(
-            lower=low, upper=high, sensitivity=min(self.sensitivity, high - low), monotone=self.monotone
-        )
+        return QueryFamily(lower=low, upper=high, sensitivity=min(self.sensitivity, high - low), monotone=self.monotone)

@@ -1,0 +1,191 @@
+"""Guarantees known before a run: profiles, Rényi bounds, conversions, calibration."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_ndtr, ndtr
+
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
+from dpselect.numerics.integral import log_integral
+from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.profiles import gaussian_delta, selection_epsilon
+from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi, zhu_wang_renyi_as_published
+
+UNIT = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+
+
+def exact_profile(epsilon, shift):
+    with mpmath.workdps(60):
+        e, m = mpmath.mpf(epsilon), mpmath.mpf(shift)
+        return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+
+
+@settings(max_examples=200, deadline=None)
+@given(epsilon=st.floats(0, 40), shift=st.floats(1e-8, 20))
+def test_the_gaussian_profile_is_rounded_up_and_tight(epsilon, shift):
+    truth = exact_profile(epsilon, shift)
+    found = gaussian_delta(epsilon, shift=shift)
+    assert found >= truth
+    assert found <= float(truth) * (1 + 1e-9) + 2e-300
+
+
+def test_the_honest_comparison_of_theory_section_3():
+    """δ = 1e-5, Δ = 1e-3, d = 365, σ = .1: pure .245, Δ√d baseline .690, profile .087."""
+    picker = GaussianNoisyMax(UNIT, 0.1)
+    assert round(picker.epsilon(365), 3) == 0.245
+    assert round(selection_epsilon(1e-5, shift=1e-3 * math.sqrt(365) / 0.1), 3) == 0.690
+    assert round(picker.approximate_epsilon(1e-5, 365), 3) == 0.087
+
+
+def test_profile_epsilon_ends_on_the_private_side():
+    for shift in (1e-6, 0.02, 1.0, 30.0):
+        for outputs in (1, 365, 10**9):
+            epsilon = selection_epsilon(1e-6, shift=shift, outputs=outputs)
+            assert outputs * gaussian_delta(epsilon, shift=shift) <= 1e-6
+            smaller = outputs * gaussian_delta(epsilon * (1 - 1e-6), shift=shift)
+            assert smaller > 1e-6 or epsilon == 0.0
+
+
+def noisy_max_law(values, sigma):
+    x = np.linspace(-10, 10, 3001)
+    mass = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0])
+    laws = []
+    for winner in range(len(values)):
+        part = mass
+        for other in range(len(values)):
+            if other != winner:
+                part = part * ndtr(x + (values[winner] - values[other]) / sigma)
+        laws.append(part.sum())
+    return np.array(laws)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_no_neighbouring_pair_exceeds_the_noisy_max_profile(data):
+    d = data.draw(st.integers(2, 5))
+    monotone = data.draw(st.booleans())
+    delta, sigma, epsilon = data.draw(st.tuples(st.floats(0.01, 0.5), st.floats(0.1, 1), st.floats(0, 2)))
+    first = np.array(data.draw(st.lists(st.floats(0, 1), min_size=d, max_size=d)))
+    moves = np.array(data.draw(st.lists(st.floats(0 if monotone else -1, 1), min_size=d, max_size=d)))
+    second = np.clip(first + delta * moves, 0, 1)
+    picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=delta, monotone=monotone), sigma)
+    laws = noisy_max_law(first, sigma), noisy_max_law(second, sigma)
+    for one, other in (laws, laws[::-1]):
+        assert np.maximum(one - math.exp(epsilon) * other, 0).sum() <= picker.delta(epsilon, d) + 1e-9
+
+
+def run_law(queries, watcher):
+    """Probabilities of stopping at each step, and of never stopping."""
+    x = np.linspace(-10, 10, 3001)
+    left = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0])
+    law = []
+    for query in queries:
+        gap = (watcher.threshold + watcher.sigma_threshold * x - query) / watcher.sigma_query
+        law.append((left * ndtr(-gap)).sum())
+        left = left * ndtr(gap)
+    return np.array([*law, left.sum()])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_no_neighbouring_pair_exceeds_the_above_threshold_guarantees(data):
+    h = data.draw(st.integers(1, 5))
+    monotone = data.draw(st.booleans())
+    delta, epsilon = data.draw(st.tuples(st.floats(0.01, 0.4), st.floats(0, 2)))
+    first = np.array(data.draw(st.lists(st.floats(0, 1), min_size=h, max_size=h)))
+    moves = np.array(data.draw(st.lists(st.floats(0 if monotone else -1, 1), min_size=h, max_size=h)))
+    second = np.clip(first + delta * moves, 0, 1)
+    watcher = GaussianAboveThreshold(
+        QueryFamily(lower=0, upper=1, sensitivity=delta, monotone=monotone),
+        threshold=0.6,
+        sigma_threshold=0.25,
+        sigma_query=0.5,
+    )
+    laws = run_law(first, watcher), run_law(second, watcher)
+    for one, other in (laws, laws[::-1]):
+        assert np.max(np.log(one / other)) <= watcher.epsilon(h) + 1e-9
+        assert np.maximum(one - math.exp(epsilon) * other, 0).sum() <= watcher.delta(epsilon, h) + 1e-9
+        for alpha in (1.5, 4.0, 20.0):
+            divergence = math.log((one**alpha * other ** (1 - alpha)).sum()) / (alpha - 1)
+            assert divergence <= watcher.renyi(alpha, h) + 1e-9
+
+
+def test_the_published_closed_form_undercovers_its_moment():
+    """THEORY §3: at r = 0 the printed log M_2 is log(1 + 2√3π) = 2.475, the moment's logarithm 2.562."""
+    slope = 1 / math.sqrt(3)
+    moment = log_integral([-2.0], [-slope], [0.0])
+    assert round(float(moment.value), 3) == 2.562
+    assert round(math.log(1 + 2 * math.sqrt(3) * math.pi), 3) == 2.475
+    setting = {"sensitivity": 0.0, "threshold_gap": 0.0, "sigma_threshold": 1.0, "sigma_query": math.sqrt(3)}
+    published = zhu_wang_renyi_as_published(2.0, **setting)
+    assert published < float(moment.value) / 2
+
+
+def test_the_moment_is_right():
+    for gamma, slope, gap in ((2.0, 0.5, 1.0), (1.2, 0.8, 2.0), (5.0, 0.3, 4.0)):
+        x = np.linspace(-60, 60, 200_001)
+        value = np.sum(np.exp(-x * x / 2 - gamma * log_ndtr(-(slope * x + gap))) * (x[1] - x[0]))
+        expected = math.log(value / math.sqrt(2 * math.pi))
+        assert float(log_integral([-gamma], [-slope], [-gap]).value) == pytest.approx(expected, rel=1e-9)
+
+
+def test_zhu_wang_needs_the_query_noise_to_be_the_larger():
+    setting = {"sensitivity": 1e-3, "threshold_gap": 0.5, "sigma_threshold": 0.2}
+    assert zhu_wang_renyi(3.0, sigma_query=0.2, **setting) == math.inf
+    assert math.isfinite(zhu_wang_renyi(3.0, sigma_query=0.21, **setting))
+
+
+def test_probabilistic_conversion_costs_more_than_approximate():
+    """THEORY §3: UCI, σ_X = .09: .0239 (probabilistic) against .0205 (approximate); not interchangeable."""
+    setting = {"sensitivity": 1 / 6946, "threshold_gap": 0.575, "sigma_threshold": 0.09}
+    curve = zhu_wang_renyi_as_published(ORDERS, sigma_query=0.09 * math.sqrt(3), **setting)
+    probabilistic = renyi_to_probabilistic(ORDERS, curve, delta=1 / 6946)
+    approximate = renyi_to_approximate(ORDERS, curve, delta=1 / 6946)
+    assert (round(probabilistic, 4), round(approximate, 4)) == (0.0239, 0.0205)
+
+
+def test_gaussian_renyi_converts_to_a_valid_pair():
+    """A Gaussian mechanism with μ = 1: the conversion stays above the exact profile's ε."""
+    curve = ORDERS / 2
+    exact = selection_epsilon(1e-5, shift=1.0)
+    approximate = renyi_to_approximate(ORDERS, curve, delta=1e-5)
+    assert exact < approximate < renyi_to_probabilistic(ORDERS, curve, delta=1e-5)
+    assert approximate < exact * 1.1
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    epsilon=st.floats(1e-3, 20),
+    delta=st.floats(1e-6, 0.5),
+    candidates=st.integers(2, 10**9),
+    monotone=st.booleans(),
+)
+def test_calibrated_noise_is_the_smallest_on_the_private_side(epsilon, delta, candidates, monotone):
+    family = QueryFamily(lower=0, upper=1, sensitivity=delta, monotone=monotone)
+    picker = GaussianNoisyMax.calibrated(family, candidates=candidates, epsilon=epsilon)
+    assert picker.epsilon(candidates) <= epsilon
+    assert GaussianNoisyMax(family, picker.sigma * (1 - 1e-9)).epsilon(candidates) > epsilon
+
+
+@pytest.mark.parametrize("target", [{"horizon": 50}, {"below": 20, "above": 3}, {"below": 10}])
+def test_calibrated_watcher_is_the_smallest_on_the_private_side(target):
+    family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    watcher = GaussianAboveThreshold.calibrated(family, threshold=0.6, epsilon=0.05, ratio=1.3, **target)
+    assert watcher.sigma_query == pytest.approx(1.3 * watcher.sigma_threshold)
+
+    def cost(which):
+        return which.epsilon(**target) if "horizon" in target else which.loss(**target)
+
+    smaller = GaussianAboveThreshold(
+        family,
+        threshold=0.6,
+        sigma_threshold=watcher.sigma_threshold * (1 - 1e-9),
+        sigma_query=watcher.sigma_query * (1 - 1e-9),
+    )
+    assert cost(watcher) <= 0.05 < cost(smaller)
