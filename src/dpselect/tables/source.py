@@ -167,10 +167,9 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
     if not table:
         raise SourceError(f"a {scheme}:// source needs the name of a table; give table=")
     place = rest.partition("?")[0]
-    if scheme in ("duckdb", "sqlite"):
-        # Connecting would create the file: a slip in the path must not end as an empty answer.
-        if not Path(place).is_file():
-            raise SourceError(f"no database file at {place!r}; check the path")
+    # Connecting would create the file: a slip in the path must not end as an empty answer.
+    if scheme in ("duckdb", "sqlite") and not Path(place).is_file():
+        raise SourceError(f"no database file at {place!r}; check the path")
     # The URL may hold a password, so messages name only the scheme.
     with engine_failures(f"connecting to the {scheme} database"):
         if scheme == "duckdb":
@@ -178,11 +177,11 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
             connection = _ibis().duckdb.connect(place, **wanted)
         else:
             connection = _ibis().connect(url, **settings)
-        names = connection.list_tables()
-    if table not in names:
-        raise SourceError(f"the database has no table {table!r}; check the name")
     with engine_failures(f"opening table {table!r}"):
-        return connection.table(table)
+        try:
+            return connection.table(table)
+        except _ibis().common.exceptions.TableNotFound:
+            raise SourceError(f"the database has no table {table!r}; check the name") from None
 
 
 def _engine_name_or_none(scheme: str) -> str | None:
