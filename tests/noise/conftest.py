@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import flint
 import numpy as np
@@ -41,12 +41,32 @@ class WatchedEntropy(SeededEntropy):
         return [(c << 8 | tail_bytes.pop(0), 24) if c >= FIRST_TAIL_CELL else (c, 16) for c in cells]
 
 
-def judged_score(value: Fraction, *, scale: Fraction, law: Law, prefix: int, length: int, more: SeededEntropy) -> Any:
+class Bits(Protocol):
+    """Where the judge finds the bits that the release did not draw."""
+
+    def bits(self, count: int, /) -> int: ...
+
+
+class AllZeros:
+    """The lowest draw that the bits drawn so far allow."""
+
+    def bits(self, count: int, /) -> int:
+        return 0
+
+
+class AllOnes:
+    """The highest draw that the bits drawn so far allow."""
+
+    def bits(self, count: int, /) -> int:
+        return (1 << count) - 1
+
+
+def judged_score(value: Fraction, *, scale: Fraction, law: Law, prefix: int, length: int, more: Bits) -> Any:
     """value + scale · Q(u) with u known to 2,000 bits: the given ones, then ``more``."""
     missing = JUDGE_BITS - length
     bits = prefix << missing | more.bits(missing)
     with flint.ctx.workprec(JUDGE_BITS + 2200):
-        end = law.ball(bits, length=JUDGE_BITS) if bits else law.ball(1, length=JUDGE_BITS)
+        end = law.ball(max(bits, 1), length=JUDGE_BITS)
         shift = flint.arb(flint.fmpq(value.numerator, value.denominator))
         return shift + flint.arb(flint.fmpq(scale.numerator, scale.denominator)) * end
 
@@ -58,22 +78,29 @@ def judged_winner(
     law: Law,
     prefixes: list[tuple[int, int]],
     draws: dict[int, LazyDraw],
+    chosen: int,
 ) -> int:
-    """The index of the largest noisy value at 2,000 bits, with the random bits that the release drew."""
-    more = SeededEntropy(987654321)
+    """The largest noisy value at 2,000 bits, with the random bits that the release drew.
+
+    What the release did not draw must not matter: the chosen candidate continues with the worst bits there
+    are, the others with the best.
+    """
     known = [(draws[i].prefix, draws[i].length) if i in draws else prefixes[i] for i in range(len(values))]
     with flint.ctx.workprec(JUDGE_BITS + 2200):
         judged = [
-            judged_score(value, scale=scale, law=law, prefix=prefix, length=length, more=more)
-            for value, (prefix, length) in zip(values, known, strict=True)
+            judged_score(
+                value,
+                scale=scale,
+                law=law,
+                prefix=prefix,
+                length=length,
+                more=AllZeros() if i == chosen else AllOnes(),
+            )
+            for i, (value, (prefix, length)) in enumerate(zip(values, known, strict=True))
         ]
-        best = 0
-        for i, score in enumerate(judged):
-            if judged[best] < score:
-                best = i
-            else:
-                assert i == best or score < judged[best], "2,000 bits do not decide this"
-    return best
+        if all(score < judged[chosen] for i, score in enumerate(judged) if i != chosen):
+            return chosen
+        return next(i for i, score in enumerate(judged) if i != chosen and not score < judged[chosen])
 
 
 @pytest.fixture(scope="session")
@@ -89,3 +116,8 @@ def judge() -> Any:
 @pytest.fixture(scope="session")
 def judge_score() -> Any:
     return judged_score
+
+
+@pytest.fixture(scope="session")
+def extremes() -> tuple[Bits, Bits]:
+    return AllZeros(), AllOnes()

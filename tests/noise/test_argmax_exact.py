@@ -30,7 +30,7 @@ CLOSE_VALUES = {
     "thirds": [Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**40), Fraction(333, 1000), 0, 1, Fraction(1, 3)],
     "ints beside floats": [2**60, 2**60 + 1, float(2**60), 0.5, 2**60 + 1, 2**60 - 1],
 }
-SCALES: list[Any] = [1.0, 0.1, Fraction(1, 3), 1e-300, 1e300, TINY, 64.0]
+SCALES: list[Any] = [1.0, 0.1, Fraction(1, 3), 1e-300, 1e300, 1e308, TINY, 64.0]
 
 
 def check_against_the_judge(
@@ -39,7 +39,11 @@ def check_against_the_judge(
     entropy = watched(seed, cells=cells)
     chosen, draws = decide(scores(values), scale=scale, law=law, entropy=entropy)
     exact = [Fraction(value) if not isinstance(value, np.generic) else Fraction(value.item()) for value in values]
-    winner = judge(exact, scale=Fraction(scale), law=law, prefixes=entropy.prefixes(), draws=draws)
+    prefixes = entropy.prefixes()
+    for i, draw in draws.items():  # what was drawn later continues what was drawn first
+        prefix, length = prefixes[i]
+        assert draw.prefix >> (draw.length - length) == prefix
+    winner = judge(exact, scale=Fraction(scale), law=law, prefixes=prefixes, draws=draws, chosen=chosen)
     assert chosen == winner
     return len(draws)
 
@@ -50,7 +54,7 @@ def check_against_the_judge(
 def test_close_values_are_decided_as_at_two_thousand_bits(
     values: Any, scale: Any, law: Law, watched: Any, judge: Any
 ) -> None:
-    for cells in (None, [31000] * 6, [65535] * 6, [0] * 6, [0, 65535, 40000, 40001, 40000, 39999]):
+    for cells in (None, [31000] * 6, [65535] * 6, [0] * 6, [0, 65535, 40000, 40001, 40000, 39999], [65300, 65299] * 3):
         check_against_the_judge(values, scale, law, watched=watched, judge=judge, seed=1, cells=cells)
 
 

@@ -83,29 +83,35 @@ CLOSE = {
 }
 
 
-def judged(value: Any, cell: int, more: LazyDraw, run: dict[str, Any], judge_score: Any) -> bool:
-    """The verdict at 2,000 bits, continuing the bits the release drew for this question."""
-    spare = SeededEntropy(77)
-    bits = {"law": run["law"], "more": spare}
-    question = judge_score(
-        Fraction(value), scale=Fraction(run["scale_query"]), prefix=more.prefix, length=more.length, **bits
+def assert_judge_agrees(
+    verdict: bool, value: Any, question: LazyDraw, run: dict[str, Any], judge_score: Any, extremes: Any
+) -> None:
+    """The verdict holds at 2,000 bits, even if the bits not drawn are those that speak most against it."""
+    lowest, highest = extremes
+    noisy = judge_score(
+        Fraction(value),
+        scale=Fraction(run["scale_query"]),
+        law=run["law"],
+        prefix=question.prefix,
+        length=question.length,
+        more=lowest if verdict else highest,
     )
     level = judge_score(
         Fraction(run["threshold"]),
         scale=Fraction(run["scale_threshold"]),
+        law=run["law"],
         prefix=run["draw"].prefix,
         length=run["draw"].length,
-        **bits,
+        more=highest if verdict else lowest,
     )
     with flint.ctx.workprec(4200):
-        assert (question < level) != (level < question), "2,000 bits do not decide this"
-        return bool(level < question)
+        assert level < noisy if verdict else noisy < level
 
 
 def check_against_the_judge(
     settled: list[LazyDraw], values: Any, cells: list[int], run: dict[str, Any], tools: Any
 ) -> None:
-    watched, judge_score = tools
+    watched, judge_score, extremes = tools
     for single in (True, False):
         entropy = watched(9, cells=list(cells))
         drawn = LazyDraw(run["law"], entropy=SeededEntropy(run["seed"]))
@@ -116,7 +122,7 @@ def check_against_the_judge(
             settled.clear()
             verdict = threshold.ask(value) if single else bool(threshold.ask_many([value], until="all")[0])
             known = settled[0] if settled else LazyDraw(run["law"], prefix=cell, length=16)
-            assert verdict == judged(value, cell, known, run | {"draw": drawn}, judge_score)
+            assert_judge_agrees(verdict, value, known, run | {"draw": drawn}, judge_score, extremes)
 
 
 @pytest.fixture
@@ -136,18 +142,35 @@ def settled_draws(monkeypatch: pytest.MonkeyPatch) -> list[LazyDraw]:
 
 
 @pytest.mark.parametrize("law", [NORMAL, GUMBEL], ids=lambda law: law.name)
-@pytest.mark.parametrize("scales", [(1.0, 1.0), (1e-300, 1e300), (1e300, 1e-300), (TINY, TINY), (50.0, 90.0)], ids=str)
+@pytest.mark.parametrize(
+    "scales", [(1.0, 1.0), (1e-300, 1e300), (1e300, 1e-300), (1e308, 1e308), (TINY, TINY), (50.0, 90.0)], ids=str
+)
 @pytest.mark.parametrize("case", CLOSE.values(), ids=CLOSE)
 def test_close_verdicts_are_decided_as_at_two_thousand_bits(
-    case: Any, scales: Any, law: Law, settled_draws: list[LazyDraw], watched: Any, judge_score: Any
+    case: Any, scales: Any, law: Law, settled_draws: list[LazyDraw], watched: Any, judge_score: Any, extremes: Any
 ) -> None:
     threshold, values = case
     run = {"threshold": threshold, "scale_threshold": scales[0], "scale_query": scales[1], "law": law, "seed": 5}
     own = LazyDraw(law, entropy=SeededEntropy(5))
     own.refine(bits=70)
     near = own.prefix >> 54  # the cell the threshold's own draw lies in
-    for cells in ([near] * 4, [0, 65535, near, near], [near + 1, near - 1, near, 3]):
-        check_against_the_judge(settled_draws, values, cells, run, (watched, judge_score))
+    for cells in ([near] * 4, [0, 65535, near, near], [near + 1, near - 1, near, 3], [65534] * 4):
+        check_against_the_judge(settled_draws, values, cells, run, (watched, judge_score, extremes))
+
+
+@pytest.mark.parametrize("law", TRUE_LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("offset", [0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5])
+def test_a_threshold_beside_the_end_of_a_cell_is_decided_as_at_two_thousand_bits(
+    offset: float, law: Law, settled_draws: list[LazyDraw], watched: Any, judge_score: Any, extremes: Any
+) -> None:
+    run = {"threshold": 0.5, "scale_threshold": 0.25, "scale_query": 1.0, "law": law, "seed": 8}
+    own = LazyDraw(law, entropy=SeededEntropy(8))
+    own.refine(bits=70)
+    level = 0.5 + 0.25 * own.bounds()[0]
+    for cell in (5, 20000, 32768, 65000, 65534):
+        for end in (law.cells.lower[cell], law.cells.upper[cell]):
+            values = [float(level - end + offset), float(level - end - offset)]
+            check_against_the_judge(settled_draws, values, [cell] * 2, run, (watched, judge_score, extremes))
 
 
 @settings(deadline=None, max_examples=40)
@@ -168,6 +191,7 @@ def test_any_verdict_is_decided_as_at_two_thousand_bits(
     seed: int,
     watched: Any,
     judge_score: Any,
+    extremes: Any,
 ) -> None:
     from dpselect.noise import scan
 
@@ -182,7 +206,7 @@ def test_any_verdict_is_decided_as_at_two_thousand_bits(
             "law": NORMAL,
             "seed": seed,
         }
-        check_against_the_judge(draws, [value], [cell], run, (watched, judge_score))
+        check_against_the_judge(draws, [value], [cell], run, (watched, judge_score, extremes))
 
 
 def test_more_bits_are_needed_equally_often_whatever_the_value(settled_draws: list[LazyDraw]) -> None:
