@@ -1,1 +1,12 @@
-"""Room."""
+"""The paper's figures and claims, recomputed on its data sets, with successors beside them.
+
+:func:`run` computes, draws and writes the page; :data:`FIGURES` names the figures, each a module with ``compute`` and
+``draw`` apart.
+"""
+
+from __future__ import annotations
+
+from dpselect.paper.catalogue import FIGURES as FIGURES
+from dpselect.paper.runner import run as run
+
+__all__ = ["FIGURES", "run"]

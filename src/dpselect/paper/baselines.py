@@ -1,0 +1,52 @@
+"""What the paper compares its composition with: Zhu–Wang's bound per run under Whitehouse et al.'s filter."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpselect.checks import FloatArray
+from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi_as_published
+
+
+def run_curve(*, population: int, threshold: float, sigma_threshold: float) -> FloatArray:
+    """The Rényi bound of one run as published, at the orders of :data:`~dpselect.privacy.renyi.ORDERS`."""
+    curve = zhu_wang_renyi_as_published(
+        ORDERS,
+        sensitivity=1.0 / population,
+        threshold_gap=threshold,
+        sigma_threshold=sigma_threshold,
+        sigma_query=math.sqrt(3) * sigma_threshold,
+    )
+    return np.asarray(curve)
+
+
+def reserve(curve: FloatArray, *, delta: float) -> float:
+    """ε_max of one run: probabilistic DP, which the published filter needs."""
+    return renyi_to_probabilistic(ORDERS, curve, delta=delta)
+
+
+def advanced(epsilon: ArrayLike, *, rounds: ArrayLike, delta: float) -> FloatArray:
+    """√(2 log(1/δ')·nε²) + nε²/2 (Whitehouse et al.; THEORY §4).
+
+    >>> float(advanced(0.1, rounds=100, delta=1e-5).round(3))
+    5.299
+    """
+    squares = np.asarray(rounds, dtype=np.float64) * np.square(np.asarray(epsilon, dtype=np.float64))
+    return np.asarray(np.sqrt(-2.0 * math.log(delta) * squares) + 0.5 * squares)
+
+
+def lenient_cost(curve: FloatArray, *, rounds: ArrayLike, delta: float) -> FloatArray:
+    """As the paper seems to read it: δ for every run and δ again for the filter, so that (n + 1)·δ is spent."""
+    return advanced(renyi_to_approximate(ORDERS, curve, delta=delta), rounds=rounds, delta=delta)
+
+
+def honest_cost(curve: FloatArray, *, rounds: ArrayLike, delta: float) -> FloatArray:
+    """With δ in all: half for the filter, half shared by the runs, whose number is granted in hindsight."""
+    counted = np.atleast_1d(np.asarray(rounds, dtype=np.int64))
+    each = {int(n): renyi_to_approximate(ORDERS, curve, delta=delta / (2 * int(n))) for n in np.unique(counted)}
+    epsilon = np.array([each[int(n)] for n in counted.ravel()]).reshape(counted.shape)
+    return advanced(epsilon, rounds=counted, delta=delta / 2)

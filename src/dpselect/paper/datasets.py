@@ -1,0 +1,198 @@
+"""The paper's data sets, each a daily series divided by its largest day, or a stand-in that says so.
+
+Files are looked for in the folder given, or else in the one named by the environment variable ``DPSELECT_DATA``:
+
+``uci_bikes_day.csv`` (or ``day.csv``)
+    UCI Bike Sharing, as published: columns ``dteday``, ``registered``. Checked against its SHA-256.
+``lcl_daily_totals.csv``
+    Low Carbon London by day: columns ``day``, ``energy_sum_5564`` (kWh over the 5,564 homes that have an ACORN class)
+    and ``households_5564`` (homes with a row that day).
+``ausgrid_daily_totals.csv``
+    Ausgrid solar homes ("NEAR"): columns ``date``, ``gc_kwh_total``, general consumption over the 300 homes. Only this
+    daily total is used; readings per home are not needed, because Δ = 1/N is the paper's assumption.
+
+The largest day is treated as public, and Δ = 1/N, as in the paper; neither follows from the data (THEORY §9).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dpselect.checks import FloatArray, refuse
+from dpselect.errors import SourceError
+from dpselect.paper.standins import bicycle_days, home_days, meter_days
+from dpselect.privacy.family import QueryFamily
+
+#: The environment variable that names the data folder.
+DATA_VARIABLE = "DPSELECT_DATA"
+
+#: SHA-256 of the published ``day.csv``.
+BIKES_SHA256 = "a6bcf826782d3c0fbfdcbeead17cd0884185a0dafe8ff10cd48a874ee7ba18be"
+
+#: What ``benchmarks/monte_carlo.py --gpu --json`` writes; drawn when it lies in the data folder.
+GPU_RESULTS = "monte_carlo_gpu.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One query per day, in [0, 1].
+
+    Parameters
+    ----------
+    label : str
+        What figures call it; ends in "(simulated)" for a stand-in.
+    values : array
+        Each day as a share of the largest.
+    population : int
+        N; one person moves a day by at most Δ = 1/N.
+    simulated : bool
+        Whether this is a stand-in.
+    """
+
+    label: str
+    values: FloatArray = field(repr=False)
+    population: int
+    simulated: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the values."""
+        return hashlib.sha256(np.ascontiguousarray(self.values).tobytes()).hexdigest()[:16]
+
+    def family(self, *, monotone: bool = False) -> QueryFamily:
+        """Range [0, 1] and Δ = 1/N."""
+        return QueryFamily(lower=0.0, upper=1.0, sensitivity=1.0 / self.population, monotone=monotone)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    label: str
+    population: int
+    files: tuple[str, ...]
+    read: Callable[[Path], FloatArray]
+    days: slice
+    standin: Callable[[], FloatArray]
+
+
+def load(name: str, *, data: Path | None = None) -> Series:
+    """The series of that name, from the data folder or simulated.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`SERIES`.
+    data : Path, optional
+        The data folder; without it, the one ``DPSELECT_DATA`` names; without either, a stand-in.
+
+    Examples
+    --------
+    >>> series = load("uci-90", data=None)
+    >>> len(series.values), series.population
+    (90, 6946)
+    """
+    if name not in SERIES:
+        raise refuse("name", name, f"one of {', '.join(SERIES)}")
+    return _load(name, data_folder(data))
+
+
+def data_folder(data: Path | None) -> Path | None:
+    """The folder to read: the one given, or the environment's, or none; refused where it does not exist."""
+    named = data if data is not None else os.environ.get(DATA_VARIABLE) or None
+    if named is None:
+        return None
+    folder = Path(named)
+    if not folder.is_dir():
+        raise SourceError(f"the data folder {str(folder)!r} does not exist; give another, or none to use stand-ins")
+    return folder.resolve()
+
+
+@cache
+def _load(name: str, folder: Path | None) -> Series:
+    source = SERIES[name]
+    found = None if folder is None else next((folder / f for f in source.files if (folder / f).is_file()), None)
+    values = source.standin() if found is None else source.read(found)
+    chosen = np.array(values[source.days])
+    chosen.setflags(write=False)
+    label = source.label if found is not None else f"{source.label} (simulated)"
+    return Series(label=label, values=chosen, population=source.population, simulated=found is None)
+
+
+def _column(path: Path, *columns: str, day: str) -> pd.DataFrame:
+    try:
+        frame = pd.read_csv(path, usecols=[day, *columns])
+    except (OSError, ValueError) as failure:
+        raise SourceError(f"{path.name} cannot be read: {failure}") from None
+    days = pd.to_datetime(frame[day])
+    if not (days.diff().iloc[1:] == pd.Timedelta(days=1)).all():
+        raise SourceError(f"{path.name} must hold one row per day, in order, none missing (column {day!r})")
+    return frame
+
+
+def _share_of_largest(values: FloatArray) -> FloatArray:
+    return np.asarray(values / values.max())
+
+
+def _bikes(path: Path) -> FloatArray:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != BIKES_SHA256:
+        raise SourceError(f"{path.name} is not the published file: its SHA-256 is not {BIKES_SHA256}")
+    return _share_of_largest(_column(path, "registered", day="dteday")["registered"].to_numpy(dtype=np.float64))
+
+
+def _meters_total(path: Path) -> FloatArray:
+    return _share_of_largest(_column(path, "energy_sum_5564", day="day")["energy_sum_5564"].to_numpy(dtype=np.float64))
+
+
+def _meters_mean(path: Path) -> FloatArray:
+    frame = _column(path, "energy_sum_5564", "households_5564", day="day")
+    return _share_of_largest((frame["energy_sum_5564"] / frame["households_5564"]).to_numpy(dtype=np.float64))
+
+
+def _homes(path: Path) -> FloatArray:
+    # The first year holds the three years' largest day.
+    return _share_of_largest(_column(path, "gc_kwh_total", day="date")["gc_kwh_total"].to_numpy(dtype=np.float64))
+
+
+def _bikes_over(label: str, days: slice) -> _Source:
+    return _Source(
+        label=label,
+        population=6946,
+        files=("uci_bikes_day.csv", "day.csv"),
+        read=_bikes,
+        days=days,
+        standin=bicycle_days,
+    )
+
+
+def _meters_over(label: str, days: slice, *, read: Callable[[Path], FloatArray] = _meters_total) -> _Source:
+    return _Source(
+        label=label, population=5564, files=("lcl_daily_totals.csv",), read=read, days=days, standin=meter_days
+    )
+
+
+#: The series by name. The paper names no dates; where it takes part of a series, these days were chosen because they
+#: hold its largest one: UCI's last 365 days and the 90 up to 2012-09-30; calendar year 2013 of LCL; NEAR from
+#: 2010-07-01.
+SERIES: dict[str, _Source] = {
+    "uci": _bikes_over("UCI Bikes, 731 days", slice(None)),
+    "uci-365": _bikes_over("UCI Bikes, 365 days", slice(366, 731)),
+    "uci-90": _bikes_over("UCI Bikes, 90 days", slice(549, 639)),
+    "lcl": _meters_over("LCL total, 829 days", slice(None)),
+    "lcl-365": _meters_over("LCL total, 365 days", slice(405, 770)),
+    "lcl-mean": _meters_over("LCL mean per home, 829 days", slice(None), read=_meters_mean),
+    "near": _Source(
+        label="NEAR, 364 days",
+        population=300,
+        files=("ausgrid_daily_totals.csv",),
+        read=_homes,
+        days=slice(0, 364),
+        standin=home_days,
+    ),
+}

@@ -1,0 +1,42 @@
+"""Figure "offline-lcl": the day of highest load of 5,564 homes (appendix), as a total and as a mean per home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpselect.paper.offline import offline_caption, offline_draw, offline_measure, offline_parts
+from dpselect.paper.parts import Part, Table, gather
+from dpselect.paper.sizes import QUICK, Size
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Offline selection on Low Carbon London: which day was consumption highest?"
+SERIES = ("lcl", "lcl-365", "lcl-mean")
+
+
+def parts(size: Size, *, data: Path | None = None) -> list[Part]:
+    """One part per series."""
+    return offline_parts(SERIES, size=size, data=data)
+
+
+def measure(part: Part, *, data: Path | None = None) -> Table:
+    """One series."""
+    return offline_measure(part, data=data)
+
+
+def compute(size: Size = QUICK, *, data: Path | None = None) -> Table:
+    """The whole table."""
+    return gather(parts(size, data=data), measure=measure, data=data)
+
+
+def draw(table: Table) -> Figure:
+    """One column per series."""
+    figure: Figure = offline_draw(table)
+    return figure
+
+
+def caption(table: Table) -> str:
+    """What the reader sees."""
+    return offline_caption(table)

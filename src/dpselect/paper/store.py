@@ -1,0 +1,52 @@
+"""Finished parts on disk, found again by their parameters and by the code that computed them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+import dpselect
+from dpselect.paper.parts import Part, Table, digest_of
+
+
+@cache
+def code_digest() -> str:
+    """Changes with any file of the package, so that no number computed by other code is ever shown."""
+    home = Path(dpselect.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        digest.update(path.relative_to(home).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class Store:
+    """One CSV file per finished part, written whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, figure: str, *, part: Part) -> Path:
+        """Where a part's table lies."""
+        name = digest_of({"figure": figure, "part": part, "code": code_digest()})[:24]
+        return self.folder / f"{figure}-{name}.csv"
+
+    def get(self, figure: str, *, part: Part) -> Table | None:
+        """The finished table, or None."""
+        path = self.path(figure, part=part)
+        if not path.is_file():
+            return None
+        found: Table = pd.read_csv(path, float_precision="round_trip", keep_default_na=False, na_values=[""])
+        return found
+
+    def put(self, figure: str, *, part: Part, table: Table) -> None:
+        """Keeps a finished table; a crash leaves the old state or the new one."""
+        path = self.path(figure, part=part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+        table.to_csv(unfinished, index=False)
+        unfinished.replace(path)

@@ -1,0 +1,115 @@
+"""How figures look: one set of colours that colour-blind readers can tell apart, one size of type, no clutter.
+
+Figures are made without any window system or global state, so that every process can draw.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpselect.paper.parts import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Okabe and Ito's colours.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#777777"
+
+#: One colour per method, the same in every figure.
+METHOD_COLOURS = {
+    "pure": BLUE,
+    "pure, monotone": SKY,
+    "profile": GREEN,
+    "profile, monotone": "#66C2A4",
+    "Δ√d Gaussian": VERMILION,
+    "Δ√d Rényi": ORANGE,
+    "exponential": PURPLE,
+    "permute-and-flip": BLACK,
+    "Laplace": ORANGE,
+    "Laplace release of all": ORANGE,
+}
+
+_RULES: Any = {
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.8,
+    "svg.hashsalt": "dpselect",
+}
+
+
+def panels(rows: int = 1, *, columns: int = 1, width: float, height: float, **sharing: Any) -> tuple[Figure, Any]:
+    """An empty figure, ``width`` × ``height`` inches, and a two-dimensional array of its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
+
+
+def drawn(draw: Callable[[Table], Figure]) -> Callable[[Table], Figure]:
+    """A drawing function under the house rules for type, lines and legends."""
+
+    @functools.wraps(draw)
+    def under_rules(table: Table) -> Figure:
+        import matplotlib as mpl
+
+        with mpl.rc_context(_RULES):
+            return draw(table)
+
+    return under_rules
+
+
+def ramp(count: int) -> list[Any]:
+    """``count`` colours from dark to light, in order also for colour-blind readers.
+
+    >>> len(ramp(5))
+    5
+    """
+    import matplotlib as mpl
+
+    return [mpl.colormaps["viridis"](position) for position in np.linspace(0.0, 0.86, count)]
+
+
+def note_simulated(figure: Figure, simulated: bool) -> None:
+    """Writes "simulated data" across the top of a figure drawn from a stand-in."""
+    if simulated:
+        figure.suptitle("SIMULATED stand-in data: not the paper's data set", color=VERMILION, fontsize=11)
+
+
+def plain_log(axis: Any, *, ticks: list[float] | None = None) -> None:
+    """A logarithmic axis with numbers people read: 0.02, 0.1, 2."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+
+    if ticks is not None:
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_minor_locator(FixedLocator([]))
+    else:
+        axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def save(figure: Figure, *, stem: Path) -> tuple[Path, Path]:
+    """Writes ``stem``.png and ``stem``.svg."""
+    import matplotlib as mpl
+
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    image, drawing = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    with mpl.rc_context(_RULES):
+        figure.savefig(image, dpi=150)
+        figure.savefig(drawing, metadata={"Date": None})
+    return image, drawing
