@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect.tables import Calendar, Question, bounded_query, open_source
-from dpselect.tables.rows import gathered_steps, usable_rows
+from dpselect.tables.contributions import gathered_steps
+from dpselect.tables.rows import slot_keys, usable_rows
 
 DAYS = Calendar("2013-03-30", "2013-04-02")
 USERS = ["a", "b", "c", "", None]
@@ -118,7 +119,8 @@ def test_a_variant_without_the_cut_per_person_fails_the_neighbour_check():
 
     def careless(listed):
         uncut = gathered_steps(usable_rows(open_source(as_table(listed)), question, DAYS), question)
-        found = uncut.group_by("key").agg(total=uncut["steps"].sum()).to_pyarrow().to_pydict()
+        keyed = uncut.mutate(key=slot_keys(uncut["slot"], DAYS))
+        found = keyed.group_by("key").agg(total=keyed["steps"].sum()).to_pyarrow().to_pydict()
         by_key = dict(zip(found["key"], found["total"], strict=True))
         return [float(by_key.get(index, 0) * question.step) for index in range(len(DAYS))]
 

@@ -13,10 +13,10 @@ from dpselect.checks import FloatArray
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.calendar import Candidates
+from dpselect.tables.contributions import candidate_totals, examine, readable_times
 from dpselect.tables.curator import CuratorReport
 from dpselect.tables.progress import Progress, watched
 from dpselect.tables.question import Question
-from dpselect.tables.rows import contributions, examine, readable_times, usable_rows
 from dpselect.tables.source import engine_failures, open_source
 
 
@@ -112,10 +112,9 @@ def bounded_query(
     if not isinstance(question, Question):
         raise InvalidParameter(f"question must be a Question; got {type(question).__name__}")
     table = open_source(source)
-    rows = usable_rows(table, question, candidates)
+    totals_asked = candidate_totals(table, question, candidates)
     with engine_failures("answering the question"), watched(table, progress):
-        found = contributions(rows, question).group_by("key").agg(total=lambda part: part["steps"].sum())
-        counted = found.to_pyarrow().to_pydict()
+        counted = totals_asked.to_pyarrow().to_pydict()
     by_key = dict(zip(counted["key"], counted["total"], strict=True))
     if not by_key and not readable_times(table, question, candidates):
         raise SourceError(

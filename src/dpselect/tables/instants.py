@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar, day_number
-from dpselect.tables.texts import Expression, matched
+from dpselect.tables.parts import Expression, matched
 
 # A pattern that only real dates match, leap years included, so that casting what matches cannot fail.
 _DATE = (

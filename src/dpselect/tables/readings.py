@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpselect.errors import SourceError
-from dpselect.tables.texts import Expression, matched
+from dpselect.tables.parts import Expression, Part, matched
 
 #: Readings of this magnitude or more count as infinite, and are left out like NaN.
 INFINITE = 1e300
@@ -21,26 +21,26 @@ _NUMBER = (
 )
 
 
-def reading(column: Expression) -> Expression:
-    """The column as double precision, null where there is no finite number."""
-    import ibis
-
+def reading(column: Expression) -> Part:
+    """The column as double precision, usable where there is a finite number."""
     kind = column.type()
     if kind.is_string():
         # Engines disagree about what else is a number (hexadecimal, underscores, suffixes).
-        return matched(column, _NUMBER).cast("float64")
-    if kind.is_decimal():
+        number = matched(column, _NUMBER).cast("float64")
+    elif kind.is_decimal():
         # Through text, because that conversion is correctly rounded everywhere.
-        return column.cast("string").cast("float64")
-    if kind.is_integer():
-        return column.cast("float64")
-    if not kind.is_floating():
+        number = column.cast("string").cast("float64")
+    elif kind.is_integer():
+        number = column.cast("float64")
+    elif kind.is_floating():
+        number = column.cast("float64")
+        # NaN fails the second comparison, whether an engine leaves it unordered or holds it for the largest.
+        return Part(number, (number > -INFINITE) & (number < INFINITE))
+    else:
         raise SourceError(
             f"the value column {column.get_name()!r} must hold numbers or text; it holds {kind}: convert it"
         )
-    # NaN fails the second comparison, whether an engine leaves it unordered or holds it for the largest number.
-    double = column.cast("float64")
-    return ibis.ifelse((double > -INFINITE) & (double < INFINITE), double, ibis.null("float64"))
+    return Part(number, number.notnull())
 
 
 def steps(number: Expression, *, cap: Fraction, grid: int) -> Expression:

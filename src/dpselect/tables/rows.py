@@ -1,4 +1,4 @@
-"""Each row's person, candidate and reading, and each person's contribution, as Ibis expressions."""
+"""Each row's person, candidate and reading, as Ibis expressions."""
 
 from __future__ import annotations
 
@@ -8,39 +8,55 @@ from datetime import datetime
 
 from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, SourceError
-from dpselect.tables.calendar import Calendar, Candidates, Categories
-from dpselect.tables.curator import CuratorReport
+from dpselect.tables.calendar import Calendar, Candidates, Categories, day_number
 from dpselect.tables.instants import period_index
+from dpselect.tables.parts import Expression, Part
 from dpselect.tables.question import Question
-from dpselect.tables.readings import INFINITE, reading, rounded_quotient, steps
-from dpselect.tables.source import Table, engine_failures
-from dpselect.tables.texts import Expression
+from dpselect.tables.readings import INFINITE, reading
+from dpselect.tables.source import Table
 
 
 def usable_rows(table: Table, question: Question, candidates: Candidates) -> Table:
-    """The rows that count: a person, a public candidate, a finite reading."""
-    if question.time is not None and isinstance(candidates, Calendar) and question.time in table.columns:
-        table = _within(table, question.time, candidates)
-    rows = described_rows(table, question, candidates)
-    return rows.filter(rows["person"].notnull(), _listed(rows["key"], question, candidates), rows["reading"].notnull())
+    """The rows that count, as ``person``, ``stamp``, ``slot`` and ``reading``.
+
+    ``slot`` stands for the candidate while readings are gathered, in the form an engine groups by fastest;
+    :func:`slot_keys` turns it into the candidate's key.
+    """
+    _check(table, question, candidates)
+    if question.shape == "wide":
+        rows = _from_wide(table, question, candidates)
+        return rows.filter(rows["person"].notnull(), rows["reading"].notnull()).rename(slot="key")
+    stamp, person, value = _long_columns(table, question)
+    slot = _slot(stamp, question, candidates)
+    kept = table.filter(person.usable, slot.usable, value.usable)
+    return kept.select(person=person.value, stamp=stamp, slot=slot.value, reading=value.value)
+
+
+def slot_keys(slot: Expression, candidates: Candidates) -> Expression:
+    """The key a slot stands for: a candidate's number, or a category's name."""
+    if slot.type().is_date() and isinstance(candidates, Calendar):
+        return slot.epoch_days() - day_number(candidates.first)
+    return slot
 
 
 def described_rows(table: Table, question: Question, candidates: Candidates) -> Table:
     """Every row as ``person``, ``stamp`` (the raw time, category or column), ``key`` and ``reading``.
 
-    ``key`` is a listed category's name or a candidate's number; a null says that there is nothing usable.
+    ``key`` is a category's name or a period's number, which may lie outside; null says: nothing usable.
     """
-    _check_candidates(question, candidates)
-    check_columns(table, [question.user, question.time, question.category, question.value])
+    _check(table, question, candidates)
     if question.shape == "wide":
         return _from_wide(table, question, candidates)
-    value = reading(table[question.value]) if question.value else table[question.user].notnull().cast("int64")
-    if isinstance(candidates, Calendar):
-        stamp = table[question.time]
-        key = period_index(stamp, calendar=candidates, time_format=question.time_format)
-    else:
-        stamp = key = _category(table[question.category])
-    return table.select(person=_person(table[question.user]), stamp=stamp, key=key, reading=value)
+    stamp, person, value = _long_columns(table, question)
+    key = _key(stamp, question, candidates)
+    return table.select(person=person.or_null(), stamp=stamp, key=key, reading=value.or_null())
+
+
+def listed(key: Expression, question: Question, candidates: Candidates) -> Expression:
+    """Whether a key is one of the candidates."""
+    if question.category is not None:
+        return key.isin(candidates.labels)
+    return key.between(0, len(candidates) - 1)
 
 
 def check_columns(table: Table, names: Iterable[str | None]) -> None:
@@ -51,77 +67,42 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
             raise SourceError(f"the table has no column {name!r}; it has {shown}")
 
 
-def contributions(rows: Table, question: Question) -> Table:
-    """What each person adds to each candidate: ``person``, ``key``, ``steps`` between 0 and the grid.
+def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, Part]:
+    person = _person(table[question.user])
+    stamp = table[question.time] if question.time else _category(table[question.category])
+    if question.value is None:
+        return stamp, person, Part(person.usable.cast("int64"), person.usable)
+    return stamp, person, reading(table[question.value])
 
-    Whatever one person's rows hold, and wherever they lie, they end in one number in [0, grid] per candidate.
-    This is where the sensitivity comes from.
-    """
+
+def _key(stamp: Expression, question: Question, candidates: Candidates) -> Expression:
+    if isinstance(candidates, Calendar):
+        return period_index(stamp, calendar=candidates, time_format=question.time_format)
+    return stamp
+
+
+def _slot(stamp: Expression, question: Question, candidates: Candidates) -> Part:
     import ibis
 
-    gathered = gathered_steps(rows, question)
-    cut = ibis.ifelse(gathered["steps"] > question.grid, question.grid, gathered["steps"])
-    # Below 0 only if an engine's 64-bit sum wrapped around, after some four billion rows of one person.
-    return gathered.mutate(steps=ibis.ifelse(cut < 0, 0, cut))
+    key = _key(stamp, question, candidates)
+    kind = stamp.type()
+    if isinstance(candidates, Calendar) and (kind.is_date() or (kind.is_timestamp() and kind.timezone is None)):
+        # Plain comparisons of the raw column let engines skip parts of files.
+        first, past = candidates.first, candidates.past
+        if kind.is_date():
+            # An hourly calendar may begin or end within a day, whose only moment here is midnight.
+            inside = listed(key, question, candidates)
+        else:
+            inside = (stamp >= ibis.literal(first)) & (stamp < ibis.literal(past))
+        if candidates.every == "day":
+            return Part(stamp if kind.is_date() else stamp.date(), inside)
+        return Part(key, inside)
+    return Part(key, listed(key, question, candidates))
 
 
-def gathered_steps(rows: Table, question: Question) -> Table:
-    """Each person's readings for each candidate as one number of steps, not yet cut."""
-    if question.duplicates == "largest":
-        rows = rows.group_by("person", "stamp", "key").agg(reading=rows["reading"].max())
-    if question.measure == "count":
-        # Each row is one step, and the cut at one step makes presence of it.
-        stepped = rows.select("person", "key", steps=rows["person"].notnull().cast("int64"))
-    else:
-        stepped = rows.select("person", "key", steps=steps(rows["reading"], cap=question.exact_cap, grid=question.grid))
-    each = stepped["steps"]
-    combined = {"sum": each.sum, "max": each.max, "mean": lambda: rounded_quotient(each.sum(), each.count())}
-    how = "sum" if question.measure == "count" else question.per_user
-    return stepped.group_by("person", "key").agg(steps=combined[how]())
-
-
-def readable_times(table: Table, question: Question, candidates: Candidates) -> bool:
-    """False when times are text and not one can be read: a wrong format rather than a few bad rows."""
-    if question.time is None or not table[question.time].type().is_string():
-        return True
-    rows = described_rows(table, question, candidates)
-    with engine_failures("reading the times"):
-        found = rows.agg(texts=rows["stamp"].count(), read=rows["key"].count()).to_pyarrow().to_pylist()[0]
-    return bool(found["read"] or not found["texts"])
-
-
-def examine(table: Table, question: Question, candidates: Candidates, *, totals_cut: int) -> CuratorReport:
-    """Counts what was left out or cut; each row is counted under the first reason that applies."""
-    rows = described_rows(table, question, candidates)
-    person, key, value = rows["person"].notnull(), rows["key"].notnull(), rows["reading"].notnull()
-    listed = _listed(rows["key"], question, candidates)
-    used = usable_rows(table, question, candidates)
-    gathered = gathered_steps(used, question)
-    distinct = used.select("person", "stamp").distinct()
-    over_cap = used["reading"] > float(question.exact_cap)
-    with engine_failures("counting rows for the curator"):
-        seen = rows.agg(
-            rows=rows.count(),
-            without_user=(~person).sum(),
-            without_candidate=(person & ~key).sum(),
-            outside_candidates=(person & key & ~listed).sum(),
-            without_reading=(person & key & listed & ~value).sum(),
-        )
-        kept = used.agg(
-            used=used.count(),
-            negative=(used["reading"] < 0).sum(),
-            above_cap=over_cap.sum(),
-            users=used["person"].nunique(),
-        )
-        cut = gathered.agg(contributions_at_cap=(gathered["steps"] >= question.grid).sum())
-        unique = distinct.agg(unique=distinct.count())
-        found: dict[str, int] = {}
-        for part in (seen, kept, cut, unique):
-            found |= {name: int(number or 0) for name, number in part.to_pyarrow().to_pylist()[0].items()}
-    found["duplicates"] = found["used"] - found.pop("unique")
-    if question.measure == "count":
-        found["above_cap"] = found["negative"] = found["contributions_at_cap"] = 0
-    return CuratorReport(**found, totals_cut=totals_cut)
+def _check(table: Table, question: Question, candidates: object) -> None:
+    _check_candidates(question, candidates)
+    check_columns(table, [question.user, question.time, question.category, question.value])
 
 
 def _check_candidates(question: Question, candidates: object) -> None:
@@ -133,36 +114,15 @@ def _check_candidates(question: Question, candidates: object) -> None:
         raise InvalidParameter("a question with a category column needs Categories as candidates")
 
 
-def _within(table: Table, time: str, calendar: Calendar) -> Table:
-    """Only rows near the calendar, by plain comparisons that engines use to skip parts of files."""
-    import ibis
-
-    kind = table[time].type()
-    if kind.is_date():
-        first, past = ibis.literal(calendar.first.date()), ibis.literal(calendar.past.date())
-        return table.filter(table[time] >= first, table[time] <= past)
-    if kind.is_timestamp() and kind.timezone is None:
-        return table.filter(table[time] >= ibis.literal(calendar.first), table[time] < ibis.literal(calendar.past))
-    return table
-
-
-def _listed(key: Expression, question: Question, candidates: Candidates) -> Expression:
-    if question.category is not None:
-        return key.isin(candidates.labels)
-    return key.between(0, len(candidates) - 1)
-
-
-def _person(column: Expression) -> Expression:
-    """Who a row belongs to, null when it does not say: an empty text and NaN name nobody."""
-    import ibis
-
+def _person(column: Expression) -> Part:
+    """Who a row belongs to: an empty text and NaN name nobody."""
     kind = column.type()
     if kind.is_string():
-        return column.nullif("")
+        return Part(column, column != "")
     if kind.is_floating():
         # Adding 0.0 makes one person of 0.0 and -0.0.
-        return ibis.ifelse((column > -INFINITE) & (column < INFINITE), column + 0.0, ibis.null(kind))
-    return column
+        return Part(column + 0.0, (column > -INFINITE) & (column < INFINITE))
+    return Part(column, column.notnull())
 
 
 def _category(column: Expression) -> Expression:
@@ -191,9 +151,9 @@ def _from_wide(table: Table, question: Question, candidates: Candidates) -> Tabl
     alike = len(kinds) == 1
     cells, seen = {}, Counter[int]()
     for column, place in places.items():
-        cells[f"{place}_{seen[place]}"] = table[column] if alike else reading(table[column])
+        cells[f"{place}_{seen[place]}"] = table[column] if alike else reading(table[column]).or_null()
         seen[place] += 1
-    narrow = table.select(person=_person(table[question.user]), **cells)
+    narrow = table.select(person=_person(table[question.user]).or_null(), **cells)
     long = narrow.pivot_longer(
         list(cells),
         names_to=["key", "copy"],
@@ -203,7 +163,7 @@ def _from_wide(table: Table, question: Question, candidates: Candidates) -> Tabl
     )
     # The column's own number stands in for the raw time: candidate and copy in one integer.
     stamp = long["key"].cast("int64") * (max(seen.values()) + 1) + long["copy"].cast("int64")
-    value = reading(long["cell"]) if alike else long["cell"]
+    value = reading(long["cell"]).or_null() if alike else long["cell"]
     return long.select("person", stamp=stamp, key=long["key"].cast("int64"), reading=value)
 
 

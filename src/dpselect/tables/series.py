@@ -80,7 +80,7 @@ def series_query(
         rows = table.select(
             stamp=table[time],
             key=period_index(table[time], calendar=candidates, time_format=time_format),
-            reading=reading(table[value]),
+            reading=reading(table[value]).or_null(),
         )
         found = rows.to_pyarrow().to_pydict()
     stamped = [stamp for stamp in found["stamp"] if stamp is not None]

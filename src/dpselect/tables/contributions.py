@@ -1,0 +1,92 @@
+"""What each person adds to each candidate, and what the curator may know of the rows."""
+
+from __future__ import annotations
+
+from dpselect.tables.calendar import Candidates
+from dpselect.tables.curator import CuratorReport
+from dpselect.tables.question import Question
+from dpselect.tables.readings import rounded_quotient, steps
+from dpselect.tables.rows import described_rows, listed, slot_keys, usable_rows
+from dpselect.tables.source import Table, engine_failures
+
+
+def candidate_totals(table: Table, question: Question, candidates: Candidates) -> Table:
+    """``key`` and ``total``: the steps of all persons, for each candidate that has any."""
+    each = contributions(usable_rows(table, question, candidates), question)
+    summed = each.group_by("slot").agg(total=each["steps"].sum())
+    return summed.select(key=slot_keys(summed["slot"], candidates), total="total")
+
+
+def contributions(rows: Table, question: Question) -> Table:
+    """What each person adds to each candidate: ``person``, ``slot``, ``steps`` between 0 and the grid.
+
+    Whatever one person's rows hold, and wherever they lie, they end in one number in [0, grid] per candidate.
+    This is where the sensitivity comes from.
+    """
+    import ibis
+
+    gathered = gathered_steps(rows, question)
+    # Below 0 only if an engine's 64-bit sum wrapped around, after some four billion rows of one person.
+    cut = ibis.least(ibis.greatest(gathered["steps"], 0), question.grid)
+    return gathered.mutate(steps=cut)
+
+
+def gathered_steps(rows: Table, question: Question) -> Table:
+    """Each person's readings for each candidate as one number of steps, not yet cut."""
+    if question.duplicates == "largest":
+        rows = rows.group_by("person", "stamp", "slot").agg(reading=rows["reading"].max())
+    if question.measure == "count":
+        # Each row is one step, and the cut at one step makes presence of it.
+        stepped = rows.select("person", "slot", steps=rows["person"].notnull().cast("int64"))
+    else:
+        stepped = rows.select(
+            "person", "slot", steps=steps(rows["reading"], cap=question.exact_cap, grid=question.grid)
+        )
+    each = stepped["steps"]
+    combined = {"sum": each.sum, "max": each.max, "mean": lambda: rounded_quotient(each.sum(), each.count())}
+    how = "sum" if question.measure == "count" else question.per_user
+    return stepped.group_by("person", "slot").agg(steps=combined[how]())
+
+
+def readable_times(table: Table, question: Question, candidates: Candidates) -> bool:
+    """False when times are text and not one can be read: a wrong format rather than a few bad rows."""
+    if question.time is None or not table[question.time].type().is_string():
+        return True
+    rows = described_rows(table, question, candidates)
+    with engine_failures("reading the times"):
+        found = rows.agg(texts=rows["stamp"].count(), read=rows["key"].count()).to_pyarrow().to_pylist()[0]
+    return bool(found["read"] or not found["texts"])
+
+
+def examine(table: Table, question: Question, candidates: Candidates, *, totals_cut: int) -> CuratorReport:
+    """Counts what was left out or cut; each row is counted under the first reason that applies."""
+    rows = described_rows(table, question, candidates)
+    person, key, value = rows["person"].notnull(), rows["key"].notnull(), rows["reading"].notnull()
+    inside = listed(rows["key"], question, candidates)
+    used = usable_rows(table, question, candidates)
+    gathered = gathered_steps(used, question)
+    distinct = used.select("person", "stamp").distinct()
+    over_cap = used["reading"] > float(question.exact_cap)
+    with engine_failures("counting rows for the curator"):
+        seen = rows.agg(
+            rows=rows.count(),
+            without_user=(~person).sum(),
+            without_candidate=(person & ~key).sum(),
+            outside_candidates=(person & key & ~inside).sum(),
+            without_reading=(person & key & inside & ~value).sum(),
+        )
+        kept = used.agg(
+            used=used.count(),
+            negative=(used["reading"] < 0).sum(),
+            above_cap=over_cap.sum(),
+            users=used["person"].nunique(),
+        )
+        cut = gathered.agg(contributions_at_cap=(gathered["steps"] >= question.grid).sum())
+        unique = distinct.agg(unique=distinct.count())
+        found: dict[str, int] = {}
+        for part in (seen, kept, cut, unique):
+            found |= {name: int(number or 0) for name, number in part.to_pyarrow().to_pylist()[0].items()}
+    found["duplicates"] = found["used"] - found.pop("unique")
+    if question.measure == "count":
+        found["above_cap"] = found["negative"] = found["contributions_at_cap"] = 0
+    return CuratorReport(**found, totals_cut=totals_cut)
