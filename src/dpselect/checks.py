@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import InvalidParameter
 
+_INFINITY = float("inf")
+
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
@@ -27,7 +29,7 @@ def refuse(name: str, value: object, rule: str) -> InvalidParameter:
     return InvalidParameter(f"{name} must be {rule}; got {shown if len(shown) <= 80 else shown[:77] + '...'}")
 
 
-def numbers(name: str, value: ArrayLike | Fraction) -> FloatArray:
+def numbers(name: str, value: ArrayLike | float | Fraction) -> FloatArray:
     """Real numbers without NaN, as a ``float64`` array (0-d for a scalar)."""
     if isinstance(value, Fraction):
         value = float(value)
@@ -52,24 +54,30 @@ def _demand(name: str, value: object, array: FloatArray, holds: NDArray[np.bool_
     return array
 
 
-def finite(name: str, value: ArrayLike | Fraction) -> FloatArray:
+def finite(name: str, value: ArrayLike | float | Fraction) -> FloatArray:
     """Finite numbers."""
+    if isinstance(value, float) and -_INFINITY < value < _INFINITY:  # the common case, without array overhead
+        return np.asarray(value)
     array = numbers(name, value)
     return _demand(name, value, array, np.isfinite(array), "finite")
 
 
-def positive(name: str, value: ArrayLike | Fraction) -> FloatArray:
+def positive(name: str, value: ArrayLike | float | Fraction) -> FloatArray:
     """Positive, finite numbers.
 
     >>> float(positive("sigma", 2))
     2.0
     """
+    if isinstance(value, float) and 0.0 < value < _INFINITY:
+        return np.asarray(value)
     array = numbers(name, value)
     return _demand(name, value, array, np.isfinite(array) & (array > 0), "positive and finite")
 
 
-def non_negative(name: str, value: ArrayLike | Fraction) -> FloatArray:
+def non_negative(name: str, value: ArrayLike | float | Fraction) -> FloatArray:
     """Finite numbers that are zero or more."""
+    if isinstance(value, float) and 0.0 <= value < _INFINITY:
+        return np.asarray(value)
     array = numbers(name, value)
     return _demand(name, value, array, np.isfinite(array) & (array >= 0), "zero or more, and finite")
 
@@ -84,12 +92,14 @@ def probability(name: str, value: ArrayLike) -> FloatArray:
 LARGEST_COUNT = 2.0**53
 
 
-def counts(name: str, value: ArrayLike, *, least: int = 0) -> FloatArray:
+def counts(name: str, value: ArrayLike | int, *, least: int = 0) -> FloatArray:
     """Whole numbers of at least ``least`` (``1e12`` is one; ``2.5`` is not).
 
     >>> counts("below", [0, 1e12]).tolist()
     [0.0, 1000000000000.0]
     """
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_COUNT:
+        return np.asarray(float(value))
     array = numbers(name, value)
     holds = np.isfinite(array) & (array >= least) & (array <= LARGEST_COUNT) & (array == np.floor(array))
     return _demand(name, value, array, holds, f"a whole number, {least} or more")
@@ -101,6 +111,8 @@ def broadcast(**arrays: FloatArray) -> list[FloatArray]:
     >>> [a.shape for a in broadcast(x=np.zeros(3), y=np.zeros((2, 1)))]
     [(2, 3), (2, 3)]
     """
+    if not any(array.ndim for array in arrays.values()):
+        return list(arrays.values())
     try:
         return list(np.broadcast_arrays(*arrays.values()))
     except ValueError:

@@ -14,6 +14,7 @@ Nothing cancels, so losses of 1e-40 keep their digits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -42,6 +43,8 @@ class LogEstimate:
     @property
     def upper(self) -> FloatArray:
         """Never below the truth; infinite where the value could not be had."""
+        if self.value.ndim == 0 and 0 < self.error < np.inf:
+            return np.asarray(math.nextafter(float(self.value) + float(self.error), math.inf))
         top = np.nextafter(self.value + self.error, np.inf)
         return np.where(np.isnan(top), np.inf, np.where(self.error == 0, self.value, top))
 

@@ -16,6 +16,9 @@ from dpselect.checks import FloatArray
 from dpselect.numerics.normal import log_cdf_and_hazard
 
 
+_LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
+
+
 @dataclass(frozen=True)
 class Factors:
     """Powers of Φ, arrays of shape (cells, factors)."""
@@ -35,13 +38,6 @@ class Factors:
     def take(self, cells: slice | NDArray[np.bool_]) -> Factors:
         """The chosen cells."""
         return Factors(self.counts[cells], self.slopes[cells], self.offsets[cells])
-
-
-def log_hazard(y: FloatArray) -> FloatArray:
-    """log(φ(y)/Φ(y)), also where the hazard itself underflows."""
-    _, hazard = log_cdf_and_hazard(np.minimum(y, 30.0))
-    # Beyond y = 30 log Φ is -5e-198: the hazard is the density.
-    return np.where(y > 30.0, -0.5 * y * y - 0.5 * np.log(2 * np.pi), np.log(hazard))
 
 
 def modes(factors: Factors, *, steps: int = 60) -> FloatArray:
@@ -74,7 +70,9 @@ def modes(factors: Factors, *, steps: int = 60) -> FloatArray:
         a, u = slopes[active], offsets[active]
         y = a * here[:, None] + u
         _, hazard = log_cdf_and_hazard(y)
-        log_terms = log_strength[active] + log_hazard(y)
+        # Beyond y = 30 the hazard is the density, and would underflow before its logarithm.
+        log_hazard = np.where(y > 30.0, -0.5 * y * y - _LOG_SQRT_2PI, np.log(np.maximum(hazard, 1e-300)))
+        log_terms = log_strength[active] + log_hazard
         pull_terms = np.where(pulls[active], log_terms, -np.inf)
         push_terms = np.where(pushes[active], np.exp(np.minimum(log_terms, 700.0)), 0.0)
         log_pull = np.logaddexp.reduce(pull_terms, axis=1)

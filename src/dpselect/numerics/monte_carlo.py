@@ -72,7 +72,8 @@ def monte_carlo_log_ratio(
     done = 0
     while done < total:
         x = draw(min(size, total - done))
-        plain, moved = 1.0, 1.0
+        plain: Any = 1.0
+        moved: Any = 1.0
         for power, slope, offset, shift in zip(powers, slopes, offsets, shifts, strict=True):
             argument = slope * x + offset
             plain = plain * cdf(argument) ** power

@@ -45,7 +45,8 @@ def log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     lower = y < 0
     log_cdf = np.log1p(np.where(lower, 0.5 * scaled - 1.0, -upper_tail))
     log_cdf -= np.where(lower, half_square, 0.0)
-    hazard = np.where(lower, _SQRT_2_OVER_PI / scaled, _INVERSE_SQRT_2PI * bell / (1.0 - upper_tail))
+    hazard = np.where(lower, _SQRT_2_OVER_PI, _INVERSE_SQRT_2PI * bell)
+    hazard /= np.where(lower, scaled, 1.0 - upper_tail)
     return log_cdf, hazard
 
 

@@ -22,7 +22,7 @@ from dpselect.checks import FloatArray, broadcast, counts, finite, non_negative,
 from dpselect.errors import InvalidParameter
 from dpselect.numerics.careful import LogEstimate
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.integral import log_ratio
+from dpselect.numerics.integral import log_ratio, single_cell
 
 
 def _worst(
@@ -76,13 +76,20 @@ def transcript_loss(
     )
     if not (a < b).all():
         raise refuse("lower", lower, f"below upper = {upper!r}")
-    slope = (sigma_x / sigma_z)[..., None]
-    shift = (np.minimum(delta, b - a) / sigma_z)[..., None]
+    if m.ndim == 0:
+        # One transcript: plain floats all the way.
+        noise, slope = float(sigma_z), float(sigma_x / sigma_z)
+        shift = min(float(delta), float(b - a)) / noise
+        factors = ((float(m), float(k)), (slope, -slope), (float(rho - b) / noise, float(a - rho) / noise))
+        moves = [(shift, 0.0), (0.0, shift)] if monotone else [(shift, shift)]
+        return max((single_cell(*factors, move) for move in moves), key=lambda loss: float(loss.value + loss.error))
+    slopes = (sigma_x / sigma_z)[..., None]
+    shifts = (np.minimum(delta, b - a) / sigma_z)[..., None]
     return _worst(
         m[..., None],
         k[..., None],
-        (slope, ((rho - b) / sigma_z)[..., None], shift),
-        (-slope, ((a - rho) / sigma_z)[..., None], shift),
+        (slopes, ((rho - b) / sigma_z)[..., None], shifts),
+        (-slopes, ((a - rho) / sigma_z)[..., None], shifts),
         monotone,
     )
 

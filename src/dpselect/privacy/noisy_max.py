@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dpselect.checks import FloatArray, broadcast, counts, non_negative, positive, unwrap
 from dpselect.numerics.careful import LogEstimate
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.integral import log_ratio
+from dpselect.numerics.integral import log_ratio, single_cell
 
 
 def relative_shift(monotone: bool) -> float:
@@ -40,6 +40,10 @@ def noisy_max_loss(
         sigma=positive("sigma", sigma),
         candidates=counts("candidates", candidates, least=2),
     )
+    if d.ndim == 0:
+        scalar_width, noise = float(c), float(s)
+        scalar_shift = relative_shift(monotone) * min(float(delta), scalar_width) / noise
+        return single_cell((float(d) - 1.0,), (1.0,), (-scalar_width / noise,), (scalar_shift,))
     shift = relative_shift(monotone) * np.minimum(delta, c) / s
     return log_ratio((d - 1.0)[..., None], np.ones_like(d)[..., None], (-c / s)[..., None], shift[..., None])
 
