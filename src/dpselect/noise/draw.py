@@ -78,9 +78,7 @@ class LazyDraw:
         """Draw ``bits`` more bits."""
         prefix, length = self._known
         if length + bits > MOST_BITS:
-            raise refuse(
-                "entropy", self.entropy, "a source of independent bits; two draws agreed on all of theirs"
-            )
+            raise refuse("entropy", self.entropy, "a source of independent bits; two draws agreed on all of theirs")
         self._known = (prefix << bits | self.entropy.bits(bits), length + bits)
 
     def balls(self) -> tuple[Any | None, Any | None]:
