@@ -17,8 +17,12 @@ def watched(table: Any, progress: Progress | None, *, seconds: float = 0.2) -> I
     if progress is None:
         yield
         return
-    connection = getattr(table.get_backend(), "con", None)
+    connection: Any = getattr(table.get_backend(), "con", None)
     ask = getattr(connection, "query_progress", None)
+    if ask is not None:
+        # DuckDB keeps count only with its bar switched on; its own printing stays off.
+        connection.execute("SET enable_progress_bar = true")
+        connection.execute("SET enable_progress_bar_print = false")
     done = threading.Event()
 
     def look() -> None:
