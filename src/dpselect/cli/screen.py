@@ -5,9 +5,17 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
+
+
+class Progress(Protocol):
+    """Told the share done, and what is being done now."""
+
+    def __call__(self, share: float, doing: str | None = None, /) -> None:
+        """Move the bar."""
+        ...
 
 
 def emit(record: Mapping[str, Any]) -> None:
@@ -63,7 +71,7 @@ def entries(title: str, rows: Sequence[tuple[str, str]], *, note: str | None = N
     console = Console()
     console.print(Text(title, style="bold"))
     console.print(Padding(grid, (0, 0, 0, 2)))
-    if note:
+    if note is not None:
         console.print(Text(note, style="dim"))
 
 
@@ -76,20 +84,21 @@ def notice(text: str, *, style: str = "yellow") -> None:
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[Callable[[float], None]]:
+def progress(doing: str) -> Iterator[Progress]:
     """A bar on standard error that moves with the share done, from 0 to 1; nothing where nobody is watching."""
     if not sys.stderr.isatty():
-        yield lambda _share: None
+        yield lambda _share, _doing=None: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
 
-        def move(share: float) -> None:
-            # A bar that jumps back, or to the end at once, says less than one that only pulses.
-            bar.update(task, total=1.0 if share > 0 else None, completed=share)
+        def move(share: float, now_doing: str | None = None) -> None:
+            # Until the engine tells how far it is, a bar that only pulses says more than one at nothing.
+            bar.update(task, total=1.0 if share > 0 else None, completed=share, description=now_doing or doing)
 
         yield move

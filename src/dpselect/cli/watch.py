@@ -89,7 +89,7 @@ def watch(
             "--sigma-query",
             parser=read_number,
             metavar="σ_Z",
-            help="Noise of each question; σ_X·√3 if left out.",
+            help="Noise of each question; σ_X·√3 if left out (σ_X for a monotone family).",
             rich_help_panel=_WATCH,
         ),
     ] = None,
@@ -321,7 +321,8 @@ def _watch_stream(
         told.say_ended(vector)
         return BUDGET_EXHAUSTED
     if refused:
-        screen.notice(f"error: {refused} lines were refused; nothing was spent on them", style="red")
+        lines = "1 line was" if refused == 1 else f"{refused:,} lines were"
+        screen.notice(f"error: {lines} refused; nothing was spent on what was refused", style="red")
         return BAD_INPUT
     return DONE
 

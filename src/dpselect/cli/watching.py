@@ -54,6 +54,11 @@ class Watching:
             return self.family
         return self.family.near(self.threshold, below=self.clip[0], above=self.clip[1])
 
+    @property
+    def ratio(self) -> float:
+        """σ_Z/σ_X without other word: 1 where monotone accounting makes ⊤ and ⊥ cost alike, else the usual √3."""
+        return 1.0 if self.family.monotone else math.sqrt(3.0)
+
     def watcher(self, *, sigma_threshold: float | None, sigma_query: float | None) -> GaussianAboveThreshold:
         """The mechanism with the noise given, or the least noise with which the expectation fits the budget.
 
@@ -67,7 +72,7 @@ class Watching:
                 self.family,
                 threshold=self.threshold,
                 sigma_threshold=sigma_threshold,
-                sigma_query=math.sqrt(3.0) * sigma_threshold if sigma_query is None else sigma_query,
+                sigma_query=self.ratio * sigma_threshold if sigma_query is None else sigma_query,
             )
         if sigma_query is not None:
             raise InvalidParameter("--sigma-query needs --sigma-threshold beside it; give both or neither")
@@ -77,7 +82,12 @@ class Watching:
         else:
             below, epsilon = max(self.questions - above, 0), self.budget
         found = GaussianAboveThreshold.calibrated(
-            self.asked_family, threshold=self.threshold, below=below, above=above, epsilon=epsilon
+            self.asked_family,
+            threshold=self.threshold,
+            below=below,
+            above=above,
+            epsilon=epsilon,
+            ratio=self.ratio,
         )
         return GaussianAboveThreshold(
             self.family,

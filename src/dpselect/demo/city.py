@@ -20,7 +20,7 @@ def simulate_city(*, meters: int = 2000, days: int = 365, seed: int = 7, first_d
     """Daily readings of a city that does not exist: columns ``meter`` (text), ``day`` (date) and ``kwh`` (double).
 
     Homes differ by a lognormal factor around 9 kWh a day. All share the season, the weekend and the weather,
-    which has one cold spell; each has good and bad days of its own. About one reading in fifty is missing.
+    which has two cold spells; each has good and bad days of its own. About one reading in fifty is missing.
 
     Parameters
     ----------
@@ -69,8 +69,9 @@ def _shared_by_all(
     season = 0.25 * np.cos(2 * np.pi * (number - 20) / 365.25)
     weather = np.zeros(length)
     for today in range(1, length):
-        weather[today] = 0.75 * weather[today - 1] + random.normal(scale=0.035)
-    # A week of hard frost: what the demonstration looks for.
-    weather += 0.45 * np.exp(-0.5 * np.square((number - 38) / 2.5))
+        weather[today] = 0.75 * weather[today - 1] + random.normal(scale=0.03)
+    # Two cold spells: what the demonstration looks for.
+    for middle, depth in ((38, 0.95), (344, 0.7)):
+        weather += depth * np.exp(-0.5 * np.square((number - middle) / 2.2))
     weekend = np.where((number + first_day.weekday()) % 7 >= 5, 1.06, 1.0)
     return season, weather, weekend

@@ -1,0 +1,101 @@
+"""``dpselect demo``: the main job, end to end, on a simulated city."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpselect.cli import options, screen
+from dpselect.report.rounding import at_most
+
+if TYPE_CHECKING:
+    from dpselect.demo.script import Demonstration, Step
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Where the report and the plot go.")] = Path("out"),
+    meters: Annotated[int, typer.Option("--meters", min=2, max=200_000, help="Homes in the city.")] = 2000,
+    seed: options.Seed = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Simulate a city of meters over a year, ask for its peak and its cold days, write a report.
+
+      [dim]$[/dim] dpselect demo --out out
+
+    In Python: dpselect.demo.script.run_demo(out=…).
+    """
+    with _steps() as step:
+        from dpselect.demo.script import run_demo
+        from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
+
+        entropy = SYSTEM_ENTROPY if seed is None else SeededEntropy(seed)
+        found = run_demo(out=out, meters=meters, entropy=entropy, step=step)
+    if as_json:
+        record: dict[str, Any] = asdict(found)
+        record["watch"] |= {"right": found.watch.right}
+        del record["watch"]["spending"]
+        screen.emit(record | {"page": str(found.page), "plot": str(found.plot)})
+        return
+    _show(found)
+
+
+@contextmanager
+def _steps() -> Iterator[Step]:
+    """A bar on standard error where somebody is watching, else a line per step."""
+    if not sys.stderr.isatty():
+        said: list[str] = []
+
+        def say(doing: str, _share: float) -> None:
+            if doing not in (*said, "Done"):
+                said.append(doing)
+                screen.notice(f"{doing} …", style="dim")
+
+        yield say
+        return
+    with screen.progress("Starting") as move:
+        yield lambda doing, share: move(share, doing)
+
+
+def _show(found: Demonstration) -> None:
+    from dpselect.demo.script import DELTA, LINE
+    from dpselect.report.record import NOT_PRIVATE
+
+    if found.noise == "reproducible":
+        screen.notice(NOT_PRIVATE, style="bold red")
+    peak, watch = found.peak, found.watch
+    spent = watch.spending.spent[-1] if watch.spending.spent else 0.0
+    screen.entries(
+        f"A simulated city: {found.meters:,} homes, {found.days} days, {found.rows:,} rows in DuckDB",
+        [
+            ("Which day was the peak?", ""),
+            ("  private answer", f"{peak.day} ({peak.mean_kwh:.1f} kWh, number {peak.rank} of {found.days})"),
+            ("  truth (simulated)", f"{peak.true_day} ({peak.true_mean_kwh:.1f} kWh)"),
+            ("  cost", f"ε ≤ {at_most(peak.epsilon)}"),
+            (f"Which days reached {LINE} kWh?", f"{watch.asked} days asked, one after the other"),
+            ("  private answer", _listed(watch.days, note=f", {watch.right} of them right")),
+            ("  truth (simulated)", _listed(watch.true_days)),
+            ("  cost", f"ε ≤ {at_most(spent)} of {at_most(watch.spending.budget)}"),
+        ],
+        note="",
+    )
+    screen.table(
+        "What the peak's noise costs, by the number of candidates",
+        ["answer", "pure ε ≤", f"ε ≤ at δ = {at_most(DELTA)}", "ε ≤ if all values are released instead"],
+        [
+            [bound.what, at_most(bound.pure), at_most(bound.at_delta), at_most(bound.releasing_all)]
+            for bound in found.bounds
+        ],
+        note="Pure ε is a promise without exception (δ = 0). All ε are upper bounds, rounded up.",
+    )
+    screen.notice(f"Plot:   {found.plot}", style="green")
+    screen.notice(f"Report: {found.page}", style="green")
+
+
+def _listed(days: Sequence[str], *, note: str = "") -> str:
+    return f"{len(days)} days{note}: {', '.join(days)}" if days else "none"
