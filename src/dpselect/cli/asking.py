@@ -12,11 +12,11 @@ from dpselect.cli import screen
 from dpselect.cli.epsilon import refuse_given
 from dpselect.cli.numbers import shown
 from dpselect.errors import InvalidParameter, SourceError
-from dpselect.report.guarantee import Neighbours
-from dpselect.report.record import Entry
 
 if TYPE_CHECKING:
     from dpselect.privacy.family import QueryFamily
+    from dpselect.report.guarantee import Neighbours
+    from dpselect.report.record import Entry
     from dpselect.tables import BoundedQuery, Candidates, Question
 
 _MOST_NAMES = 10_000_000
@@ -101,7 +101,14 @@ class TableAsked:
         if self.start is None or self.end is None:
             missing = "--categories" if self.category else "--from and --to"
             raise InvalidParameter(f"{missing} must be given: the candidates are public, never read off the data")
-        return Calendar(self.start, self.end, every=self.every, timezone=self.timezone)  # type: ignore[arg-type]
+        try:
+            return Calendar(self.start, self.end, every=self.every, timezone=self.timezone)  # type: ignore[arg-type]
+        except InvalidParameter as failure:
+            # The library's names are not the options' names.
+            renamed = {"start ": "--from ", "end ": "--to ", "every ": "--every ", "timezone ": "--timezone "}
+            text = str(failure)
+            option = next((name for name in renamed if text.startswith(name)), None)
+            raise InvalidParameter(text if option is None else renamed[option] + text[len(option) :]) from None
 
     def question(self) -> Question:
         """The question to rows of persons."""
@@ -116,7 +123,7 @@ class TableAsked:
             value=self.value,
             measure=self.measure,  # type: ignore[arg-type]
             per_user=self.per_user,  # type: ignore[arg-type]
-            cap=self.cap,
+            cap=None if self.cap is None else shown(self.cap),
             adjacency=self.adjacency,  # type: ignore[arg-type]
             shape="wide" if self.wide else "long",
             time_format=self.time_format,

@@ -13,6 +13,7 @@ from dpselect.cli import table_options as given
 from dpselect.cli.asking import TableAsked
 from dpselect.cli.numbers import no_more_than, read_number
 from dpselect.cli.picking import MechanismName, Tried, advice, noise_in_words, percent, try_all
+from dpselect.cli.watch_output import ready_for_report
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def peak(
         sensitivity=sensitivity,
         monotone=monotone,
     )
+    ready_for_report(report)
     public = asked.public_side()
     tried = try_all(public.family, candidates=len(public), epsilon=no_more_than(epsilon))
     chosen = tried[mechanism]

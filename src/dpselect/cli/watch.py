@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpselect.cli import options, screen
+from dpselect.cli import line_options, options, screen
 from dpselect.cli import table_options as given
 from dpselect.cli.asking import TableAsked
 from dpselect.cli.epsilon import needed, refuse_given
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
-from dpselect.cli.numbers import no_more_than, read_count, read_number
-from dpselect.cli.watch_output import Told, show_plan, show_verdicts, write_report
+from dpselect.cli.line_options import STREAM_LENGTH
+from dpselect.cli.numbers import no_more_than
+from dpselect.cli.watch_output import Told, ready_for_report, show_plan, show_verdicts, write_report
 from dpselect.cli.watching import ONE_ABOVE_IN, Watching
 from dpselect.errors import InvalidParameter
 
@@ -25,110 +26,19 @@ if TYPE_CHECKING:
     from dpselect.noise.entropy import Entropy
     from dpselect.privacy.family import QueryFamily
 
-_WATCH = "The line, the budget and the noise (in the readings' unit)"
-_STREAM = "Questions on standard input"
-#: How many questions a stream is planned for without other word.
-STREAM_LENGTH = 365
-
-
-class Widths(tuple[Fraction, Fraction]):
-    """How far below and above the threshold questions are cut."""
-
-    __slots__ = ()
-
-
-def read_widths(text: str) -> Widths:
-    """One width for both sides, or BELOW,ABOVE.
-
-    >>> read_widths("0.1,1/20")
-    (Fraction(1, 10), Fraction(1, 20))
-    """
-    parts = [read_number(part) for part in str(text).split(",")]
-    if len(parts) > 2 or min(parts) < 0:
-        raise typer.BadParameter("must be a width such as 0.1, or two such as 0.1,0.05")
-    return Widths((parts[0], parts[-1]))
-
 
 def watch(
-    threshold: Annotated[
-        Fraction,
-        typer.Option(
-            "--threshold", parser=read_number, metavar="NUMBER", help="The public line.", rich_help_panel=_WATCH
-        ),
-    ],
-    budget: Annotated[
-        Fraction,
-        typer.Option(
-            "--budget", parser=read_number, metavar="ε", help="The most all answers may cost.", rich_help_panel=_WATCH
-        ),
-    ],
+    threshold: line_options.Threshold,
+    budget: line_options.Budget,
     data: Annotated[str, typer.Argument(help=given.DATA_HELP + " Left out or -: standard input.")] = "-",
-    clip: Annotated[
-        Widths | None,
-        typer.Option(
-            "--clip",
-            parser=read_widths,
-            metavar="W or BELOW,ABOVE",
-            help="Cut questions to so near the line: costs less.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None,
-    sigma_threshold: Annotated[
-        Fraction | None,
-        typer.Option(
-            "--sigma-threshold",
-            parser=read_number,
-            metavar="σ_X",
-            help="Noise of the line; if left out, the least with which --expect answers ⊤ fit the budget.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None,
-    sigma_query: Annotated[
-        Fraction | None,
-        typer.Option(
-            "--sigma-query",
-            parser=read_number,
-            metavar="σ_Z",
-            help="Noise of each question; σ_X·√3 if left out (σ_X for a monotone family).",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None,
-    expect: Annotated[
-        int | None,
-        typer.Option(
-            "--expect",
-            parser=read_count,
-            metavar="K",
-            help=f"How many ⊤ the noise is planned for; one in {ONE_ABOVE_IN} if left out.",
-            rich_help_panel=_WATCH,
-        ),
-    ] = None,
-    keep_threshold: Annotated[
-        bool,
-        typer.Option("--keep-threshold", help="One noisy line for all, not a new one after ⊤.", rich_help_panel=_WATCH),
-    ] = False,
-    lower: Annotated[
-        Fraction | None,
-        typer.Option(
-            "--lower", parser=read_number, metavar="A", help="Least value; 0 if left out.", rich_help_panel=_STREAM
-        ),
-    ] = None,
-    upper: Annotated[
-        Fraction | None,
-        typer.Option(
-            "--upper", parser=read_number, metavar="B", help="Largest value; 1 if left out.", rich_help_panel=_STREAM
-        ),
-    ] = None,
-    questions: Annotated[
-        int | None,
-        typer.Option(
-            "--questions",
-            parser=read_count,
-            metavar="N",
-            help=f"How many the noise is planned for; {STREAM_LENGTH} if left out.",
-            rich_help_panel=_STREAM,
-        ),
-    ] = None,
+    clip: line_options.Clip = None,
+    sigma_threshold: line_options.SigmaThreshold = None,
+    sigma_query: line_options.SigmaQuery = None,
+    expect: line_options.Expect = None,
+    keep_threshold: line_options.KeepThreshold = False,
+    lower: line_options.Lower = None,
+    upper: line_options.Upper = None,
+    questions: line_options.Questions = None,
     user: given.User = None,
     time: given.Time = None,
     value: given.Value = None,
@@ -164,17 +74,19 @@ def watch(
 
     Or question by question, in a pipe; JSON lines out, exit code 3 when the budget ends:
 
-      [dim]$[/dim] producer | dpselect watch --sensitivity 1/6946 --threshold 0.575 --budget 1
+      [dim]$[/dim] producer | dpselect watch --sensitivity 1/6946 --threshold 0.575
+        --budget 1
 
     In Python: SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
     from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
 
+    ready_for_report(report)
     entropy: Entropy = SYSTEM_ENTROPY if seed is None else SeededEntropy(seed)
     line = _Line(threshold, budget, clip, sigma_threshold, sigma_query, expect, keep_threshold)
     if data == "-":
         refuse_given(
-            "questions on standard input; name a table, or",
+            "questions on standard input (no table was named)",
             user=user,
             time=time,
             value=value,

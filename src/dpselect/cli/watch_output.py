@@ -158,6 +158,14 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
     )
 
 
+def ready_for_report(path: Path | None) -> None:
+    """Refuses a place where no page can be written, before anything is asked."""
+    if path is not None:
+        from dpselect.report.page import check_writable
+
+        check_writable(path)
+
+
 def write_report(told: Told, vector: SparseVector, path: Path, *, ended: bool) -> None:
     """Writes the page and says where."""
     from dpselect.report.page import write_page

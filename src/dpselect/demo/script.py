@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -222,7 +223,7 @@ def _report(peak: PeakFound, watch: DaysFound, *, meters: int, days: int, plot: 
                 spending=watch.spending,
             ),
         ),
-        guarantee=Guarantee(epsilon=peak.epsilon + WATCH_BUDGET, noise=noise),
+        guarantee=Guarantee(epsilon=math.nextafter(peak.epsilon + WATCH_BUDGET, math.inf), noise=noise),
         parameters=(
             ("Homes", f"{meters:,}"),
             ("Days", f"{days:,}"),

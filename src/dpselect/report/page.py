@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -29,7 +31,7 @@ def html_page(report: Report) -> str:
     """
     style = files("dpselect.report").joinpath("page.css").read_text(encoding="utf-8")
     banner = f'<p class="banner" role="alert"><strong>Not private.</strong> {escape(NOT_PRIVATE)}</p>'
-    simulated = '<p class="banner"><strong>Simulated data.</strong> Nobody\'s readings were used.</p>'
+    simulated = '<p class="banner calm"><strong>Simulated data.</strong> Nobody\'s readings were used.</p>'
     parts = [
         banner if report.noise == "reproducible" else "",
         simulated if report.simulated else "",
@@ -63,6 +65,12 @@ def html_page(report: Report) -> str:
 """
 
 
+def check_writable(path: Path) -> None:
+    """Refuses a place where no page can be written: asked before an answer is paid for, not after."""
+    with _fresh_file(Path(path)) as name:
+        name.unlink()
+
+
 def write_page(report: Report, path: Path) -> Path:
     """Writes the page; a file that was there is replaced at once or not at all.
 
@@ -71,24 +79,31 @@ def write_page(report: Report, path: Path) -> Path:
     Path
         Where the page is, in full.
     """
-    text = html_page(report)
-    target = Path(path)
+    text, target = html_page(report), Path(path)
+    with _fresh_file(target) as name:
+        name.write_text(text, encoding="utf-8")
+        name.chmod(0o644)
+        name.replace(target)
+    return target.resolve()
+
+
+@contextmanager
+def _fresh_file(target: Path) -> Iterator[Path]:
+    """An empty file beside the target, gone afterwards unless it took the target's place."""
     try:
+        if target.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".dpselect-", suffix=".html")
+        os.close(handle)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except OSError:
+            yield Path(name)
+        finally:
             Path(name).unlink(missing_ok=True)
-            raise
     except OSError as failure:
         raise SourceError(
-            f"cannot write the report to {str(path)!r} ({failure.strerror}); choose another place"
+            f"cannot write the report to {str(target)!r} ({failure.strerror}); choose another place"
         ) from None
-    return target.resolve()
 
 
 def _finding(finding: Finding) -> str:
@@ -141,7 +156,15 @@ def _entries(heading: str, entries: tuple[Entry, ...]) -> str:
 def _definitions(entries: tuple[Entry, ...]) -> str:
     if not entries:
         return ""
-    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in entries) + "</dl>"
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{_unbroken(text)}</dd>" for name, text in entries) + "</dl>"
+
+
+def _unbroken(text: str) -> str:
+    """The text escaped; the short items of a list, such as dates, are kept on one line each."""
+    items = [escape(item) for item in text.split(", ")]
+    if len(items) == 1:
+        return items[0]
+    return ", ".join(f'<span class="item">{item}</span>' if len(item) <= 24 else item for item in items)
 
 
 def inline_svg(drawing: str) -> str:

@@ -1,0 +1,56 @@
+"""``dpselect paper``: the paper's figures, recomputed and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpselect.cli import options, screen
+
+
+def paper(
+    figures: Annotated[
+        list[str] | None, typer.Argument(help="Names of figures; all of them if left out.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Where figures, tables and the page go.")] = Path("out/paper"),
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The data folder; simulated stand-ins without it.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller grids and fewer trials: minutes.")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; as many as cores if left out.")] = None,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Download UCI Bikes from its publisher.")] = False,
+    list_figures: Annotated[bool, typer.Option("--list", help="Name the figures and stop.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Recompute the paper's figures and judge its claims, on one page.
+
+      [dim]$[/dim] dpselect paper --quick --out out/paper
+
+      [dim]$[/dim] dpselect paper --list
+
+    A run that was stopped goes on where it was. In Python: dpselect.paper.run(out=…).
+    """
+    with screen.progress("Loading"):
+        from dpselect.paper import FIGURES, run
+    if list_figures:
+        if as_json:
+            screen.emit({"figures": {name: module.TITLE for name, module in FIGURES.items()}})
+        else:
+            screen.table("Figures", ["name", "what it shows"], [[name, one.TITLE] for name, one in FIGURES.items()])
+        return
+    with screen.progress("Starting") as move:
+        page = run(
+            figures or None,
+            out=out,
+            data=data,
+            quick=quick,
+            jobs=jobs,
+            fetch=fetch,
+            progress=lambda figure, done, total: move(done / max(1, total), figure),
+        )
+    if as_json:
+        screen.emit({"page": str(page.resolve())})
+    else:
+        screen.notice(f"Report: {page.resolve()}", style="green")
