@@ -176,8 +176,8 @@ def caption(table: Table) -> str:
     samples = int(table.loc[table["kind"] == "processor", "samples"].iloc[0])
     row = found.loc[100]
     text = (
-        f"Δ = {SENSITIVITY:g}, σ = {SIGMA:g}. A sample of {samples:,} per estimate, smaller than the paper's ten billion: "
-        f"at d = 100 it gives {row['mean']:.3f} ± {row['std']:.3f} where quadrature gives {row['exact']:.6f}. "
+        f"Δ = {SENSITIVITY:g}, σ = {SIGMA:g}. A sample of {samples:,} per estimate, smaller than the paper's ten "
+        f"billion: at d = 100 it gives {row['mean']:.3f} ± {row['std']:.3f} where quadrature gives {row['exact']:.6f}. "
     )
     if (table["kind"] == "gpu").any():
         exact = spread_of(table, kind="gpu").set_index("candidates").loc[100]

@@ -110,7 +110,7 @@ def accuracy(values: FloatArray, *, noise: FloatArray) -> tuple[float, float]:
     """Mean and standard error of 1 − (q_max − q_chosen) over the rows of ``noise``.
 
     >>> accuracy(np.array([0.25, 1.0]), noise=np.array([[0.0, 0.0], [9.0, 0.0]]))
-    (0.625, 0.375)
+    (0.625, 0.37...)
     """
     chosen = values[np.argmax(values + noise, axis=1)]
     reached = 1.0 - (values.max() - chosen)

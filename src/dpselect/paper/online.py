@@ -255,7 +255,7 @@ def online_caption(table: Table) -> str:
         )
     runs = int((table["kind"] == "published").sum() / table[table["kind"] == "published"]["threshold"].nunique())
     return (
-        f"{table['label'].iloc[0]}. Small marks: single passes ({runs} per threshold and accounting); large marks: means "
-        f"at one σ_X. {' '.join(sentences)} Tuned settings were picked on this very stream, which is public here; "
-        "on private data they must be fixed beforehand."
+        f"{table['label'].iloc[0]}. Small marks: single passes ({runs} per threshold and accounting); large marks: "
+        f"means at one σ_X. {' '.join(sentences)} Tuned settings were picked on this very stream, which is public "
+        "here; on private data they must be fixed beforehand."
     )

@@ -58,7 +58,7 @@ FULL = Size(
     runs=50,
     thresholds=4,
     tuning=12,
-    samples=10_000_000,
+    samples=4_000_000,
     estimates=100,
 )
 

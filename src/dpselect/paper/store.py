@@ -15,17 +15,18 @@ from dpselect.paper.parts import Part, Table, digest_of
 
 @cache
 def code_digest() -> str:
-    """Changes with any file of the package, so that no number computed by other code is ever shown."""
+    """Changes with any file the numbers depend on, so that none computed by other code is ever shown."""
     home = Path(dpselect.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(home.rglob("*.py")):
+    rooms = ("checks.py", "numerics/*.py", "privacy/*.py", "paper/*.py")
+    for path in sorted(path for room in rooms for path in home.glob(room)):
         digest.update(path.relative_to(home).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 class Store:
-    """One CSV file per finished part, written whole or not at all."""
+    """One Parquet file per finished part, written whole or not at all."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -33,14 +34,14 @@ class Store:
     def path(self, figure: str, *, part: Part) -> Path:
         """Where a part's table lies."""
         name = digest_of({"figure": figure, "part": part, "code": code_digest()})[:24]
-        return self.folder / f"{figure}-{name}.csv"
+        return self.folder / f"{figure}-{name}.parquet"
 
     def get(self, figure: str, *, part: Part) -> Table | None:
         """The finished table, or None."""
         path = self.path(figure, part=part)
         if not path.is_file():
             return None
-        found: Table = pd.read_csv(path, float_precision="round_trip", keep_default_na=False, na_values=[""])
+        found: Table = pd.read_parquet(path)
         return found
 
     def put(self, figure: str, *, part: Part, table: Table) -> None:
@@ -48,5 +49,5 @@ class Store:
         path = self.path(figure, part=part)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-        table.to_csv(unfinished, index=False)
+        table.to_parquet(unfinished, index=False)
         unfinished.replace(path)

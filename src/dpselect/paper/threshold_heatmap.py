@@ -172,6 +172,6 @@ def caption(table: Table) -> str:
     return (
         f"Δ = {SENSITIVITY:g}, δ = {DELTA:g}, σ_Z = √3·σ_X, queries in [0, 1]; stopping times of the all-zeros stream, "
         f"cut at {CAP}. Top: the paper's comparison; the loss is lower in {published:.0f}% of the map. Bottom: the "
-        "same loss against the better of the profile bound for a run capped at t and Zhu–Wang's bound with the moment taken "
-        f"numerically; lower in {best:.0f}%. The loss asks for no δ, the guarantees do."
+        "same loss against the better of the profile bound for a run capped at t and Zhu–Wang's bound with the moment "
+        f"taken numerically; lower in {best:.0f}%. The loss asks for no δ, the guarantees do."
     )

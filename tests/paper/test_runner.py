@@ -1,0 +1,145 @@
+"""One call gives every figure and a page that needs nothing else; a second call computes nothing twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dpselect.errors import InvalidParameter, SourceError
+from dpselect.paper import FIGURES, claims, run, runner, threshold_losses
+from dpselect.paper.parts import Part, Table
+from dpselect.paper.sizes import TINY
+
+
+def test_every_figure_and_table_is_written(tiny_run: Path) -> None:
+    for name in FIGURES:
+        assert (tiny_run / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tiny_run / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        assert len(pd.read_csv(tiny_run / "tables" / f"{name}.csv")) > 0
+
+
+def test_the_page_needs_nothing_else(tiny_run: Path) -> None:
+    page = (tiny_run / "report.html").read_text()
+    sources = re.findall(r"(?:src|href)=\"([^\"]{0,30})", page)
+    assert sources
+    assert all(source.startswith(("data:", "#")) for source in sources)
+    assert "<script" not in page
+    assert "@import" not in page
+    assert page.count("data:image/png;base64,") == len(FIGURES)
+
+
+def test_the_page_says_that_data_were_simulated_and_judges_no_claim_on_them(tiny_run: Path) -> None:
+    assert "Simulated data" in (tiny_run / "report.html").read_text()
+    verdicts = pd.read_csv(tiny_run / "tables" / "claims.csv")
+    about_data = verdicts[verdicts["source"].str.contains("NEAR|LCL|UCI")]
+    assert set(about_data["verdict"]) == {"not judged: simulated data"}
+    assert {"held", "did not hold"} <= set(verdicts["verdict"])
+
+
+def test_a_second_run_computes_nothing_and_gives_the_same_tables(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "again"
+    kept.mkdir()
+    (kept / "cache").symlink_to(tiny_run / "cache")
+    monkeypatch.setattr(runner, "_measured", _never)
+    run(["loss-threshold", "spend-uci"], out=kept, size=TINY, jobs=1)
+    for name in ("loss-threshold", "spend-uci"):
+        assert (kept / "tables" / f"{name}.csv").read_bytes() == (tiny_run / "tables" / f"{name}.csv").read_bytes()
+
+
+def _never(name: str, part: Part, data: Path | None) -> Table:
+    raise AssertionError(f"{name} was computed again")
+
+
+def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def until_third(name: str, part: Part, data: Path | None) -> Table:
+        calls.append(name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return FIGURES[name].measure(part, data=data)
+
+    monkeypatch.setattr(runner, "_measured", until_third)
+    with pytest.raises(KeyboardInterrupt):
+        run(["heatmap-at"], out=tmp_path, size=TINY, jobs=1)
+    assert len(list((tmp_path / "cache").glob("*.parquet"))) == 2
+    run(["heatmap-at"], out=tmp_path, size=TINY, jobs=1)
+    assert len(calls) == 4
+
+
+def test_other_parameters_and_other_data_are_not_taken_from_the_cache(tmp_path: Path) -> None:
+    store = runner.Store(tmp_path)
+    part: Part = {"series": "uci", "fingerprint": "a"}
+    store.put("spend-uci", part=part, table=pd.DataFrame({"x": [1.0]}))
+    assert store.get("spend-uci", part=part) is not None
+    assert store.get("spend-uci", part={**part, "fingerprint": "b"}) is None
+    assert store.get("spend-lcl", part=part) is None
+
+
+def test_a_kept_table_is_exactly_the_one_computed(tmp_path: Path) -> None:
+    store = runner.Store(tmp_path)
+    table = threshold_losses.compute(TINY)
+    store.put("loss-threshold", part={}, table=table)
+    pd.testing.assert_frame_equal(store.get("loss-threshold", part={}), table, check_exact=True)
+
+
+def test_processes_give_what_one_process_gives(tiny_run: Path, tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    run(["heatmap-at"], out=tmp_path, size=TINY, jobs=2, progress=lambda *step: seen.append(step))
+    name = "tables/heatmap-at.csv"
+    assert (tmp_path / name).read_bytes() == (tiny_run / name).read_bytes()
+    assert [done for _, done, _ in seen] == [0, 1, 2, 3]
+    assert {total for _, _, total in seen} == {3}
+
+
+def test_the_bar_shows_the_remaining_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1, progress="rich")
+    shown = capsys.readouterr().out
+    assert "loss-threshold" in shown
+    assert "remaining" in shown
+
+
+def test_a_page_of_one_figure_holds_its_claims_only(tmp_path: Path) -> None:
+    page = run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1).read_text()
+    assert "Halting after two steps" in page
+    assert "UCI" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"figures": ["heatmap"]}, InvalidParameter, "figure must be one of epsilon-candidates"),
+        ({"figures": []}, InvalidParameter, "at least one name"),
+        ({"jobs": 0}, InvalidParameter, "jobs must be"),
+        ({"data": "nowhere-at-all"}, SourceError, "does not exist"),
+        ({"figures": ["loss-threshold"], "progress": "loud"}, InvalidParameter, "progress must be"),
+    ],
+)
+def test_bad_arguments_are_refused_before_any_work(
+    tmp_path: Path, arguments: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        run(**arguments, out=tmp_path, size=TINY)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_claims_about_real_data_are_judged(real_data: Path) -> None:
+    near = FIGURES["offline-near"].compute(TINY, data=real_data)
+    verdicts = claims.judge({"offline-near": near}).set_index("claim")["verdict"]
+    assert verdicts.loc["90% accuracy needs over double the privacy budget without the pure bound."] == "held"
+    assert "not judged: simulated data" not in set(verdicts)
+
+
+@pytest.mark.slow
+def test_the_quick_run_on_real_data_judges_every_claim(real_data: Path, tmp_path: Path) -> None:
+    run(out=tmp_path, data=real_data, quick=True)
+    verdicts = pd.read_csv(tmp_path / "tables" / "claims.csv")
+    assert set(verdicts["verdict"]) == {"held", "did not hold", "depends"}
+    found = verdicts.set_index("claim")["verdict"]
+    assert found.loc["Gaussian noisy max clearly improves on Laplace noisy max in the pure setting."] == "depends"
+    assert found.loc["FSRC separates clearly from the filter over σ_X ∈ [.09, .15]."] == "depends"

@@ -1,0 +1,111 @@
+"""The simulated passes obey the mechanism's law, and their costs are those of the library's own sparse vector."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpselect.composition.sparse_vector import SparseVector
+from dpselect.errors import BudgetExhausted
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.output_law import transcript_probability
+from dpselect.noise.entropy import SeededEntropy
+from dpselect.paper.watching import Watch, f1_scores, fresh_costs, kept_costs, spent_by_day, verdicts_of
+from dpselect.privacy.family import QueryFamily
+
+VALUES = 0.5 + 0.4 * np.sin(np.arange(60) / 3)
+
+
+def watch_of(*, monotone: bool = True, sigma: float = 0.1, ratio: float = 1.5) -> Watch:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3, monotone=monotone)
+    return Watch(family=family, threshold=0.7, sigma_threshold=sigma, sigma_query=ratio * sigma)
+
+
+def sparse_vector(watch: Watch, *, budget: float, seed: int, resample: bool) -> SparseVector:
+    watcher = GaussianAboveThreshold(
+        watch.family,
+        threshold=watch.threshold,
+        sigma_threshold=watch.sigma_threshold,
+        sigma_query=watch.sigma_query,
+    )
+    return SparseVector(watcher, budget=budget, resample=resample, entropy=SeededEntropy(seed))
+
+
+def asked(svt: SparseVector) -> np.ndarray:
+    """Answers one by one, so that the noise drawn does not depend on the budget; shorter where that ended."""
+    found = []
+    for value in VALUES.tolist():
+        try:
+            found.append(svt.ask(value) is Verdict.ABOVE)
+        except BudgetExhausted:
+            break
+    return np.array(found)
+
+
+@pytest.mark.parametrize("resample", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_are_those_of_the_sparse_vector(seed: int, resample: bool) -> None:
+    watch, price = watch_of(monotone=bool(seed % 2)), fresh_costs if resample else kept_costs
+    free = sparse_vector(watch, budget=1e6, seed=seed, resample=resample)
+    verdicts = asked(free)
+    costs = price(watch, verdicts=verdicts[:, None])
+    assert costs.spent[0] == pytest.approx(free.spent, rel=1e-9)
+    # With just the budget said to be needed the same noise gives the same answers; with less it stops early.
+    enough = sparse_vector(watch, budget=costs.needed[0] * (1 + 1e-9), seed=seed, resample=resample)
+    assert np.array_equal(asked(enough), verdicts)
+    short = sparse_vector(watch, budget=costs.needed[0] * (1 - 1e-6), seed=seed, resample=resample)
+    assert len(asked(short)) < len(VALUES)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40))
+@settings(deadline=None, max_examples=40)
+def test_the_spend_of_the_last_day_is_the_final_cost(answers: list[bool]) -> None:
+    verdicts = np.array(answers)[:, None]
+    watch = watch_of(monotone=False)
+    spent, rounds = spent_by_day(watch, verdicts=verdicts)
+    costs = fresh_costs(watch, verdicts=verdicts)
+    assert spent[-1, 0] == pytest.approx(costs.spent[0], rel=1e-9)
+    assert rounds[-1, 0] == costs.rounds[0]
+    assert (np.diff(spent[:, 0]) >= -1e-12).all()
+    assert costs.needed[0] >= costs.spent[0] * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_passes_follow_the_exact_law_of_answers(fresh: bool) -> None:
+    watch, values, passes = watch_of(sigma=0.2), np.array([0.6, 0.9, 0.5]), 40_000
+    found = verdicts_of([watch], values=values, passes=passes, fresh=fresh, generator=np.random.default_rng(1))[:, 0]
+    noise = {"threshold": 0.7, "scale_threshold": 0.2, "scale_query": 0.3}
+    quiet = transcript_probability(values, [Verdict.BELOW] * 3, **noise)
+    loud = transcript_probability(values, [Verdict.ABOVE] * 3, **noise)
+    if fresh:
+        loud = math.prod(transcript_probability(values[[day]], [Verdict.ABOVE], **noise) for day in range(3))
+    for probability, share in ((quiet, (~found).all(axis=0).mean()), (loud, found.all(axis=0).mean())):
+        assert abs(share - probability) < 5 * math.sqrt(probability * (1 - probability) / passes)
+
+
+def test_a_kept_threshold_does_not_follow_the_law_of_fresh_ones() -> None:
+    watch, values, passes = watch_of(sigma=0.2), np.array([0.6, 0.9, 0.5]), 40_000
+    kept = verdicts_of([watch], values=values, passes=passes, fresh=False, generator=np.random.default_rng(1))[:, 0]
+    noise = {"threshold": 0.7, "scale_threshold": 0.2, "scale_query": 0.3}
+    independent = math.prod(transcript_probability(values[[day]], [Verdict.ABOVE], **noise) for day in range(3))
+    assert kept.all(axis=0).mean() - independent > 20 * math.sqrt(independent / passes)
+
+
+def test_clipped_queries_are_compared_clipped() -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3).near(0.7, below=0.05, above=0.05)
+    watch = Watch(family=family, threshold=0.7, sigma_threshold=0.2, sigma_query=0.2)
+    values = np.zeros(1)
+    found = verdicts_of([watch], values=values, passes=40_000, fresh=True, generator=np.random.default_rng(2)).mean()
+    at_edge = transcript_probability([0.65], [Verdict.ABOVE], threshold=0.7, scale_threshold=0.2, scale_query=0.2)
+    assert abs(found - at_edge) < 5 * math.sqrt(at_edge / 40_000)
+
+
+def test_f1_is_one_for_the_truth_and_zero_for_silence() -> None:
+    truth = np.array([True, False, True])
+    assert f1_scores(np.stack([truth, ~truth], axis=1), truth=truth).tolist() == [1.0, 0.0]
+    assert f1_scores(np.zeros((3, 1), dtype=np.bool_), truth=truth).tolist() == [0.0]
