@@ -7,12 +7,14 @@ import random
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import ibis
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source
+from dpselect.tables.contributions import candidate_totals
 
 OCTOBER_ON = {
     "day": Calendar("2013-03-25", "2013-12-30"),
@@ -189,3 +191,17 @@ def test_dates_far_back_and_leap_years_count_their_days_right(engine):
     question = Question(user="user", time="at", measure="count", population=99)
     answer = bounded_query(open_source(table, backend=engine), question, calendar)
     assert {i for i, total in enumerate(answer.totals) if total} == {calendar.index(day) for day in days}
+
+
+@pytest.mark.parametrize(
+    "dialect", ["postgres", "mysql", "bigquery", "snowflake", "trino", "clickhouse", "databricks", "sqlite"]
+)
+@pytest.mark.parametrize("every", ["hour", "day", "month"])
+def test_the_question_can_be_put_to_warehouses(dialect, every):
+    """Written out as SQL only: no such server runs here."""
+    kinds = {"text": "string", "wall": "timestamp", "instant": "timestamp('UTC')", "date": "date"}
+    table = ibis.table({"user": "string", **kinds, "kwh": "decimal(9, 3)"}, name="readings")
+    calendar = Calendar("2013-01-01", "2013-02-02", every=every, timezone="Europe/London")
+    for time in kinds:
+        sql = ibis.to_sql(candidate_totals(table, ask(time=time), calendar), dialect=dialect)
+        assert "GROUP BY" in sql

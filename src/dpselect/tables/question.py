@@ -154,8 +154,9 @@ class Question:
             object.__setattr__(self, "grid", 1)
         else:
             self._check_cap()
-        whole_number("grid", self.grid, most=FINEST_GRID)
-        whole_number("population", self.population, most=MOST_STEPS // self.grid)
+        object.__setattr__(self, "grid", whole_number("grid", self.grid, most=FINEST_GRID))
+        population = whole_number("population", self.population, most=MOST_STEPS // self.grid)
+        object.__setattr__(self, "population", population)
 
     def _check_columns(self) -> None:
         for name in ("user", "time", "category", "value", "time_format"):
@@ -181,7 +182,7 @@ class Question:
         cap = exact_number("cap", self.cap)
         if cap <= 0:
             raise refuse("cap", self.cap, "positive")
-        scale = Fraction(self.grid) / cap if isinstance(self.grid, int) and self.grid > 0 else cap
+        scale = whole_number("grid", self.grid, most=FINEST_GRID) / cap
         if max(scale.numerator, scale.denominator) > _EXACT:
             raise refuse("cap", self.cap, "a number with fewer digits, so that grid / cap is a short fraction")
 
