@@ -22,6 +22,8 @@ _FIRST_BLOCK = 64
 _LONGEST_ROW = 4096
 #: How many points one step of the bisection looks at together.
 _FAN = 16
+#: How many questions ahead a run that keeps its threshold looks, near first.
+_LOOK_AHEAD = ((0.0, 1.0, 4.0), (16.0, 64.0, 256.0), (1024.0, 4096.0, 16384.0), (65536.0, 262144.0, 1048576.0))
 
 
 class Reach(NamedTuple):
@@ -60,6 +62,7 @@ class LossTable:
         self._worst: FloatArray = np.empty(0)
         self._grow(_FIRST_BLOCK)
         self._single = functools.lru_cache(maxsize=1024)(self._single_loss)
+        self._look_ahead = functools.lru_cache(maxsize=1024)(self._corners)
 
     def loss(self, below: int, above: int) -> float:
         """ε of a run with so many ⊥ and ⊤."""
@@ -98,17 +101,29 @@ class LossTable:
 
     def reach_kept(self, below: int, above: int, *, budget: float) -> Reach:
         """How far a run that keeps its threshold after a ⊤ can go; looks ahead in the direction it went so far."""
-        ahead = np.concatenate([[0.0], np.exp2(np.arange(22))])
+        furthest = None
+        for stage in range(len(_LOOK_AHEAD)):
+            corners, worst = self._look_ahead(below, above, stage)
+            for corner, cost in zip(corners, worst, strict=True):
+                if cost > budget:
+                    # The next corner further out costs more still.
+                    return (
+                        Reach(below - 1, above - 1, final=True) if furthest is None else Reach(*furthest, final=False)
+                    )
+                furthest = corner
+        return Reach(below, above, final=False) if furthest is None else Reach(*furthest, final=False)
+
+    def _corners(self, below: int, above: int, stage: int) -> tuple[list[tuple[int, int]], list[float]]:
+        """Points ahead of a run, in the direction it went so far, and what a question there costs at worst."""
+        ahead = np.array(_LOOK_AHEAD[stage])
         share = (below + 1.0) / (below + above + 2.0)
-        corners_below = below + np.floor(ahead * share + 0.5)
-        corners_above = above + np.floor(ahead * (1.0 - share) + 0.5)
+        further_below = below + np.floor(ahead * share + 0.5)
+        further_above = above + np.floor(ahead * (1.0 - share) + 0.5)
         worst = np.maximum(
-            self._losses(corners_below + 1.0, corners_above), self._losses(corners_below, corners_above + 1.0)
+            self._losses(further_below + 1.0, further_above), self._losses(further_below, further_above + 1.0)
         )
-        fitting = int(np.argmin(worst <= budget)) if not (worst <= budget).all() else len(ahead)
-        if fitting == 0:
-            return Reach(below - 1, above - 1, final=True)
-        return Reach(int(corners_below[fitting - 1]), int(corners_above[fitting - 1]), final=False)
+        corners = [(int(m), int(k)) for m, k in zip(further_below, further_above, strict=True)]
+        return corners, worst.tolist()
 
     def _losses(self, below: FloatArray, above: FloatArray) -> FloatArray:
         return np.asarray(self._watcher.loss(below=below, above=above), dtype=np.float64)

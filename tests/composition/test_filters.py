@@ -1,0 +1,261 @@
+"""One contract for every filter, and what is special to each."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpselect.composition import (
+    AdvancedFilter,
+    Filter,
+    GaussianFilter,
+    PublishedReportingFilter,
+    PureFilter,
+    RenyiFilter,
+    RepairedReportingFilter,
+    ZCDPFilter,
+)
+from dpselect.composition.run_prices import pure_price, pure_to_gaussian, renyi_price
+from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.loss import Loss
+
+ACKNOWLEDGE = "not private as claimed"
+FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.3, sigma_threshold=0.1, sigma_query=0.2)
+
+FILTERS: dict[str, Any] = {
+    "pure": lambda: PureFilter(1.0),
+    "repaired": lambda: RepairedReportingFilter(epsilon=1.0, delta=1e-5),
+    "published": lambda: PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge=ACKNOWLEDGE),
+    "advanced": lambda: AdvancedFilter(epsilon=1.0, delta=1e-5),
+    "renyi": lambda: RenyiFilter(order=8.0, tau=1.0),
+    "zcdp": lambda: ZCDPFilter(rho=1.0),
+    "gaussian": lambda: GaussianFilter(mu=1.0),
+}
+
+
+@pytest.fixture(params=FILTERS)
+def fresh(request: pytest.FixtureRequest) -> Filter:
+    found: Filter = FILTERS[request.param]()
+    return found
+
+
+class TestContract:
+    def test_a_fresh_filter_has_spent_nothing(self, fresh: Filter) -> None:
+        assert fresh.spent == 0.0
+        assert fresh.remaining == fresh.limit == 1.0
+        assert fresh.fits(0.0)
+
+    def test_it_charges_what_fits_and_nothing_else(self, fresh: Filter) -> None:
+        for _ in range(250):
+            before = fresh.spent, fresh.remaining, fresh.state()
+            if fresh.fits(0.07):
+                fresh.charge(0.07)
+                assert fresh.spent > before[0]
+                assert fresh.remaining < before[1]
+            else:
+                with pytest.raises(BudgetExhausted) as refused:
+                    fresh.charge(0.07)
+                assert (fresh.spent, fresh.remaining, fresh.state()) == before
+                assert refused.value.spent == before[0]
+                assert refused.value.budget == 1.0
+                assert refused.value.next_cost == 0.07
+            assert fresh.spent <= fresh.limit
+        assert not fresh.fits(0.07)
+
+    @pytest.mark.parametrize("cost", [-0.1, math.nan, math.inf, "0.1", None, True])
+    def test_a_cost_that_is_no_cost_is_refused_and_not_counted(self, fresh: Filter, cost: Any) -> None:
+        before = fresh.state()
+        with pytest.raises(InvalidParameter):
+            fresh.charge(cost)
+        assert fresh.state() == before
+
+    @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan, math.inf])
+    def test_a_budget_that_is_not_positive_and_finite_is_refused(self, limit: float) -> None:
+        for make in (
+            lambda: PureFilter(limit),
+            lambda: RepairedReportingFilter(epsilon=limit, delta=1e-5),
+            lambda: PublishedReportingFilter(epsilon=limit, delta=1e-5, acknowledge=ACKNOWLEDGE),
+            lambda: AdvancedFilter(epsilon=limit, delta=1e-5),
+            lambda: RenyiFilter(order=8.0, tau=limit),
+            lambda: ZCDPFilter(rho=limit),
+            lambda: GaussianFilter(mu=limit),
+        ):
+            with pytest.raises(InvalidParameter):
+                make()
+
+    def test_the_size_of_its_state_does_not_grow(self, fresh: Filter) -> None:
+        fresh.charge(1e-9)
+        early = len(json.dumps(fresh.state()))
+        for _ in range(5000):
+            fresh.charge(1e-9)
+        assert len(json.dumps(fresh.state())) <= early + 16
+
+    def test_a_saved_filter_goes_on_where_it_was(self, fresh: Filter) -> None:
+        for _ in range(3):
+            fresh.charge(0.05)
+        again = type(fresh).from_state(json.loads(json.dumps(fresh.state())))
+        assert again.state() == fresh.state()
+        assert (again.spent, again.remaining, again.limit) == (fresh.spent, fresh.remaining, fresh.limit)
+        assert again.epsilon(delta=1e-3) == fresh.epsilon(delta=1e-3)
+
+    def test_an_open_run_holds_the_budget(self, fresh: Filter) -> None:
+        fresh.open_run(WATCHER, horizon=50)
+        with pytest.raises(StateRefused):
+            fresh.charge(0.01)
+        with pytest.raises(StateRefused):
+            fresh.open_run(WATCHER, horizon=50)
+        fresh.close_run(0.02)
+        fresh.charge(0.01)
+        with pytest.raises(StateRefused):
+            fresh.close_run(0.02)
+
+    def test_a_refused_run_changes_nothing(self, fresh: Filter) -> None:
+        while fresh.fits(0.01):
+            fresh.charge(0.01)
+        before = fresh.state()
+        for _ in range(3):
+            try:
+                fresh.check_run(WATCHER, horizon=50)
+            except BudgetExhausted:
+                with pytest.raises(BudgetExhausted):
+                    fresh.open_run(WATCHER, horizon=50)
+        assert fresh.state() == before
+
+    def test_it_promises_more_epsilon_for_less_delta(self, fresh: Filter) -> None:
+        figures = [fresh.epsilon(delta=delta) for delta in (0.0, 1e-9, 1e-5, 1e-2)]
+        assert figures == sorted(figures, reverse=True)
+        assert figures[-1] < math.inf
+
+
+@dataclass
+class Sums:
+    """A filter whose rule is a plain sum, and the exact rule beside it."""
+
+    make: Any
+    exact: Any
+
+
+ADDING = {
+    "pure": Sums(lambda: PureFilter(1.0), lambda costs: sum(map(Fraction, costs)) <= 1),
+    "zcdp": Sums(lambda: ZCDPFilter(rho=1.0), lambda costs: sum(map(Fraction, costs)) <= 1),
+    "renyi": Sums(lambda: RenyiFilter(order=2.0, tau=1.0), lambda costs: sum(map(Fraction, costs)) <= 1),
+    "gaussian": Sums(lambda: GaussianFilter(mu=1.0), lambda costs: sum(Fraction(c) ** 2 for c in costs) <= 1),
+}
+
+
+@pytest.mark.parametrize("kind", ADDING)
+@given(costs=st.lists(st.floats(min_value=0.0, max_value=1.5), max_size=30))
+@settings(deadline=None, max_examples=60)
+def test_sums_decide_exactly_as_rational_arithmetic_does(kind: str, costs: list[float]) -> None:
+    tested, passed = ADDING[kind].make(), []
+    for cost in costs:
+        assert tested.fits(cost) == ADDING[kind].exact([*passed, cost])
+        if tested.fits(cost):
+            tested.charge(cost)
+            passed.append(cost)
+    assert Fraction(tested.spent) >= (sum(map(Fraction, passed)) if kind != "gaussian" else Fraction(0))
+    if kind == "gaussian":
+        assert Fraction(tested.spent) ** 2 >= sum(Fraction(c) ** 2 for c in passed)
+        assert tested.fits(tested.remaining)
+    else:
+        assert tested.fits(tested.remaining)
+        assert not tested.fits(math.nextafter(tested.remaining, math.inf) + 1e-15)
+
+
+@given(costs=st.lists(st.floats(min_value=0.0, max_value=0.4), max_size=30))
+@settings(deadline=None, max_examples=60)
+def test_the_advanced_filter_never_passes_what_the_formula_refuses(costs: list[float]) -> None:
+    tested, squares = AdvancedFilter(epsilon=1.0, delta=1e-5, slack=4e-6), mpmath.mpf(0)
+    for cost in costs:
+        bigger = squares + mpmath.mpf(cost) ** 2
+        total = mpmath.sqrt(2 * mpmath.log(1 / mpmath.mpf(4e-6)) * bigger) + bigger / 2
+        if tested.fits(cost):
+            assert total <= 1
+            tested.charge(cost)
+            squares = bigger
+            assert tested.spent >= total
+        else:
+            assert total > 1 - 1e-12
+
+
+def test_the_advanced_filter_counts_deltas_too() -> None:
+    tested = AdvancedFilter(epsilon=1.0, delta=1e-5)
+    tested.charge(Loss(epsilon=0.01, delta=4e-6))
+    assert not tested.fits(Loss(epsilon=0.01, delta=4e-6))
+    assert tested.fits(0.01)
+
+
+def test_the_published_filter_refuses_without_the_acknowledgement() -> None:
+    with pytest.raises(TypeError):
+        PublishedReportingFilter(epsilon=1.0, delta=1e-5)  # type: ignore[call-arg]
+    with pytest.raises(InvalidParameter, match="not private as claimed"):
+        PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge="I know")
+
+
+def test_an_order_of_one_or_less_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="order"):
+        RenyiFilter(order=1.0, tau=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.5, 1.9, 2.1, 10.0, 29.0, 31.0, 500.0])
+def test_pure_loss_as_gaussian_is_rounded_up_and_close(epsilon: float) -> None:
+    with mpmath.workdps(400):
+        kink = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
+        found = pure_to_gaussian(epsilon)
+        # Φ(-μ/2) at most the kink: the Gaussian curve lies below the pure one.
+        assert mpmath.ncdf(-mpmath.mpf(found) / 2) <= kink
+        if epsilon <= 30:
+            assert mpmath.ncdf(-mpmath.mpf(found * (1 - 1e-10)) / 2) > kink
+
+
+def test_runs_paid_beforehand_need_a_horizon_unless_their_price_has_none() -> None:
+    with pytest.raises(InvalidParameter, match="horizon"):
+        ZCDPFilter(rho=1.0).open_run(WATCHER)
+    laplace = LaplaceAboveThreshold(FAMILY, threshold=0.3, scale_threshold=0.1, scale_query=0.2)
+    zcdp = ZCDPFilter(rho=1.0)
+    zcdp.open_run(laplace)
+    assert zcdp.spent >= laplace.epsilon() ** 2 / 2
+    renyi = RenyiFilter(order=4.0, tau=5.0)
+    renyi.open_run(WATCHER)
+    assert renyi.spent == renyi_price(WATCHER, 4.0, None) > renyi_price(WATCHER, 4.0, 20)
+
+
+def test_a_run_costs_a_declared_filter_its_price_whatever_it_answers() -> None:
+    gaussian = GaussianFilter(mu=1.0)
+    gaussian.open_run(WATCHER, horizon=10)
+    paid = gaussian.spent
+    gaussian.close_run(1e-6)
+    assert gaussian.spent == paid >= pure_to_gaussian(pure_price(WATCHER, 10))
+
+
+def test_the_repaired_filter_charges_the_chance_of_overshooting() -> None:
+    loose = RepairedReportingFilter(epsilon=1.0, delta=0.5)
+    tight = RepairedReportingFilter(epsilon=0.1, delta=0.5)
+    for tested in (loose, tight):
+        tested.open_run(WATCHER)
+    assert 0 < loose.spent_delta < tight.spent_delta < 0.5
+    affordable = int(np.sum(np.asarray(WATCHER.loss(np.arange(2000.0), 1)) <= 0.1))
+    # Simulated: the chance that the first `affordable` answers to the lowest query are all ⊥.
+    random = np.random.default_rng(7)
+    threshold = 0.3 + 0.1 * random.standard_normal(4000)
+    silent = (0.2 * random.standard_normal((affordable, 4000)) < threshold).all(axis=0).mean()
+    assert tight.spent_delta == pytest.approx(silent, abs=0.03)
+
+
+def test_the_repaired_filter_refuses_laplace_runs_and_says_what_to_use() -> None:
+    laplace = LaplaceAboveThreshold(FAMILY, threshold=0.3, scale_threshold=0.1, scale_query=0.2)
+    with pytest.raises(InvalidParameter, match="PureFilter"):
+        RepairedReportingFilter(epsilon=1.0, delta=0.5).open_run(laplace)

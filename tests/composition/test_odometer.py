@@ -1,0 +1,120 @@
+"""The odometer adds exactly, rounds up once, and takes anything that states its loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpselect.composition import Odometer, SparseVector
+from dpselect.composition.exact_sum import ExactSum
+from dpselect.errors import InvalidParameter
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.mechanisms.outcomes import Selection
+from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.loss import Loss
+
+DOUBLES = st.floats(min_value=0.0, max_value=1e300, allow_subnormal=True)
+
+
+@given(values=st.lists(DOUBLES, max_size=40))
+@settings(deadline=None, max_examples=200)
+def test_sums_are_the_exact_sum_rounded_up(values: list[float]) -> None:
+    total = ExactSum()
+    for value in values:
+        total.add(value)
+    truth = sum(map(Fraction, values), Fraction(0))
+    shown = total.upward()
+    if math.isfinite(shown):
+        assert Fraction(shown) >= truth
+        assert shown == 0.0 or Fraction(math.nextafter(shown, 0.0)) < truth
+
+
+@given(value=DOUBLES, limit=DOUBLES)
+@settings(deadline=None, max_examples=200)
+def test_what_is_left_is_rounded_down_and_fits(value: float, limit: float) -> None:
+    total = ExactSum()
+    total.add(value)
+    left = total.left(limit)
+    assert Fraction(left) <= max(Fraction(0), Fraction(limit) - Fraction(value))
+    assert total.fits(left, limit=limit) == (value <= limit)
+
+
+def test_a_million_additions_do_not_drift() -> None:
+    total = ExactSum()
+    for _ in range(1_000_000):
+        total.add(0.1)
+    assert total.units == 1_000_000 * Fraction(0.1) * 2**1074
+    # Negative control: plain addition is off by more than a thousand roundings.
+    plain = 0.0
+    for _ in range(1_000_000):
+        plain += 0.1
+    assert abs(plain - total.upward()) > 1000 * math.ulp(1e5)
+
+
+@dataclass
+class HomeMade:
+    """A user's own mechanism's output."""
+
+    loss: Loss
+
+
+def test_it_counts_anything_that_states_its_loss() -> None:
+    odometer = Odometer()
+    odometer.add(0.25)
+    odometer.add(np.float64(0.25))
+    odometer.add(Loss(epsilon=0.25, delta=1e-6))
+    odometer.add(Selection(index=3, loss=Loss(epsilon=0.25)))
+    odometer.add(HomeMade(Loss(epsilon=0.5, delta=1e-6)))
+    assert odometer.loss == Loss(epsilon=1.5, delta=2e-6)
+    assert odometer.releases == 5
+
+
+@pytest.mark.parametrize("cost", [-1.0, math.nan, math.inf, "1", None, Loss(epsilon=0.1, delta=1.5), HomeMade(None)])
+def test_it_refuses_what_it_cannot_count_and_counts_nothing(cost: object) -> None:
+    odometer = Odometer()
+    with pytest.raises((InvalidParameter, AttributeError)):
+        odometer.add(cost)  # type: ignore[arg-type]
+    assert odometer.loss == Loss(epsilon=0.0)
+    assert odometer.releases == 0
+
+
+def test_exact_costs_are_rounded_up() -> None:
+    odometer = Odometer()
+    odometer.add(Fraction(1, 3))  # type: ignore[arg-type]
+    assert Fraction(odometer.loss.epsilon) >= Fraction(1, 3)
+
+
+def test_an_open_run_is_counted_as_it_goes_and_once() -> None:
+    family = QueryFamily(lower=0, upper=100, sensitivity=1)
+    run = LaplaceAboveThreshold(family, threshold=50, scale_threshold=1.0, scale_query=2.0).start()
+    odometer = Odometer()
+    odometer.follow(run)
+    odometer.add(0.25)
+    seen = [odometer.loss.epsilon]
+    for value in (0, 0, 100):
+        run.ask(value)
+        seen.append(odometer.loss.epsilon)
+    assert seen == sorted(seen)
+    assert seen[0] == 0.25
+    assert seen[-1] == run.loss.epsilon + 0.25
+    assert odometer.loss.epsilon == odometer.loss.epsilon == seen[-1]
+
+
+def test_a_sparse_vector_can_be_followed_next_to_other_releases() -> None:
+    family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.1, sigma_query=0.1)
+    svt = SparseVector(watcher, budget=1.0)
+    odometer = Odometer()
+    odometer.follow(svt)
+    odometer.add(0.125)
+    svt.ask_many([0.1, 0.2, 0.9, 0.1])
+    assert odometer.loss.epsilon == pytest.approx(svt.spent + 0.125)
+    svt.close()
+    assert odometer.loss.epsilon >= svt.spent + 0.125
