@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpselect.checks import FloatArray
 from dpselect.numerics.normal import log_cdf_and_hazard
 
-
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 
 
