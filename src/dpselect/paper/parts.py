@@ -18,8 +18,8 @@ import pandas as pd
 #: The parameters of one piece of work; JSON can write them.
 Part: TypeAlias = dict[str, Any]
 
-#: A tidy table: one observation per row.
-Table: TypeAlias = pd.DataFrame
+#: A tidy pandas table, one observation per row. What a cell holds is not in its type, so neither is it in this one.
+Table: TypeAlias = Any
 
 
 def digest_of(part: Part) -> str:
