@@ -1,0 +1,157 @@
+"""``peak``: from a table to an answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+COLUMNS = (
+    *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),
+    *("--from", "2013-01-01", "--to", "2013-01-31"),
+)
+
+
+def test_peak_finds_a_clear_peak(dpselect: Callable[..., object], readings: Path) -> None:
+    ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 100, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["answer"] == "2013-01-20"
+    assert ran.json["index"] == 19
+    assert 0 < ran.json["epsilon"] <= 100
+    assert ran.json["delta"] == 0
+    assert ran.json["noise"] == "private"
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "permute-and-flip", "exponential", "laplace"])
+def test_every_mechanism_answers_at_the_asked_cost(
+    dpselect: Callable[..., object], readings: Path, mechanism: str
+) -> None:
+    ran = dpselect(
+        *("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 50, "--mechanism", mechanism, "--json")
+    )
+    assert ran.json["answer"] == "2013-01-20"
+    assert 49.9 < ran.json["epsilon"] <= 50
+
+
+def test_with_a_tiny_epsilon_the_answer_is_anything(dpselect: Callable[..., object], readings: Path) -> None:
+    """The negative control: noise is really added."""
+    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/10000", "--json")
+    answers = Counter(dpselect(*arguments).json["answer"] for _ in range(12))
+    assert len(answers) > 3
+
+
+def test_a_better_mechanism_is_named_in_one_line(dpselect: Callable[..., object], readings: Path) -> None:
+    arguments = ("peak", readings, *COLUMNS, "--population", 2000, "--epsilon", "0.1")
+    ran = dpselect(*arguments)
+    assert sum("--mechanism permute-and-flip is more accurate" in line for line in ran.err.splitlines()) == 1
+    assert "more accurate" not in dpselect(*arguments, "--mechanism", "permute-and-flip").err
+
+
+def test_a_seed_repeats_the_answer_and_is_called_not_private(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/100", "--seed", 5)
+    runs = [dpselect(*arguments, "--json", "--report", page) for _ in range(3)]
+    assert len({ran.json["answer"] for ran in runs}) == 1
+    assert runs[0].json["noise"] == "reproducible"
+    assert "not private" in runs[0].err
+    assert "not private" in dpselect(*arguments).out
+    assert "Not private." in page.read_text()
+
+
+def test_dry_run_reads_no_value(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    """Two tables with the same columns and different values have the same dry run, byte for byte."""
+    shown = []
+    for values in ("1", "999"):
+        path = tmp_path / f"{values}.csv"
+        path.write_text(f"meter,at,kwh\na,2013-01-03,{values}\n")
+        ran = dpselect("peak", path, *COLUMNS, "--population", 20, "--epsilon", 1, "--dry-run", "--json")
+        assert ran.code == 0
+        shown.append(ran.out)
+    assert shown[0] == shown[1]
+    rows = [json.loads(line) for line in shown[0].splitlines()]
+    assert [row["chosen"] for row in rows] == [True, False, False, False]
+    assert all(row["epsilon"] <= 1 for row in rows)
+
+
+def test_dry_run_still_finds_a_missing_column(dpselect: Callable[..., object], readings: Path) -> None:
+    columns = [word if word != "kwh" else "kWh" for word in COLUMNS]
+    ran = dpselect("peak", readings, *columns, "--population", 20, "--epsilon", 1, "--dry-run")
+    assert ran.code == 2
+    assert "no column 'kWh'" in ran.err
+
+
+def test_sensitive_counts_are_shown_only_on_request_and_only_on_stderr(
+    dpselect: Callable[..., object], readings: Path
+) -> None:
+    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1, "--json")
+    assert "sensitive" not in dpselect(*arguments).err
+    asked = dpselect(*arguments, "--show-sensitive")
+    assert asked.err.startswith("sensitive: for the curator only") or "\nsensitive: for the curator only" in asked.err
+    assert "rows: 620" in asked.err
+    assert "620" not in asked.out
+
+
+def test_categories_from_a_list_or_a_file(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    table = tmp_path / "sales.csv"
+    table.write_text("who,product,eur\n" + "".join(f"p{n},{'tea' if n else 'milk'},9\n" for n in range(20)))
+    names = tmp_path / "names.txt"
+    names.write_text("milk\ntea\nbread\n")
+    common = ("--user", "who", "--category", "product", "--value", "eur", "--cap", 10, "--population", 20)
+    for listed in ("milk,tea,bread", f"@{names}"):
+        ran = dpselect("peak", table, *common, "--categories", listed, "--epsilon", 100, "--json")
+        assert ran.json["answer"] == "tea"
+
+
+def test_a_series_is_answered_when_the_curator_vouches(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    path = tmp_path / "days.csv"
+    path.write_text("day,trips\n" + "".join(f"2011-01-{n:02d},{1000 if n == 9 else 10}\n" for n in range(1, 32)))
+    common = ("peak", path, "--time", "day", "--value", "trips", "--maximum", 1000)
+    calendar = ("--from", "2011-01-01", "--to", "2011-01-31", "--epsilon", 10)
+    assert dpselect(*common, *calendar, "--population", 10**6, "--json").json["answer"] == "2011-01-09"
+    told = dpselect(*common, *calendar, "--sensitivity", "1/1000", "--monotone")
+    assert "vouches" in told.out
+    refused = dpselect(*common, *calendar)
+    assert refused.code == 2
+    assert "population or sensitivity" in refused.err
+
+
+def test_the_page_holds_the_answer_and_no_value(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    path = tmp_path / "secret.csv"
+    path.write_text("meter,at,kwh\n" + "".join(f"a{n},2013-01-20,7.654321\n" for n in range(20)))
+    page = tmp_path / "deep" / "page.html"
+    ran = dpselect("peak", path, *COLUMNS, "--population", 20, "--epsilon", 100, "--report", page)
+    assert ran.code == 0, ran.err
+    text = page.read_text()
+    assert "2013-01-20" in text
+    for private in ("7.654", "0.7654", "a13", str(tmp_path)):
+        assert private not in text
+
+
+def test_a_place_where_no_page_can_be_is_refused_before_asking(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    ran = dpselect(
+        "peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1, "--report", tmp_path / "file" / "page.html"
+    )
+    assert ran.code == 2
+    assert ran.out == ""
+    assert dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1, "--report", tmp_path).code == 2
+
+
+def test_a_fault_shows_no_private_text(
+    dpselect: Callable[..., object], readings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("home-7 used 9.0 kWh")
+
+    monkeypatch.setattr("dpselect.tables.bounded_query", fails)
+    ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1)
+    assert ran.code == 1
+    assert "home-7" not in ran.err + ran.out
+    assert ran.err.count("\n") == 1

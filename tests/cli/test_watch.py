@@ -1,0 +1,228 @@
+"""``watch``: over a table, and question by question in a pipe."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpselect.cli.stream import read_line
+from dpselect.errors import InvalidData
+
+COLUMNS = (
+    *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),
+    *("--from", "2013-01-01", "--to", "2013-01-31"),
+)
+STREAM = ("watch", "--sensitivity", "1/100000", "--threshold", "0.5", "--budget", "1")
+
+
+def test_watch_finds_the_cold_days_of_a_table(dpselect: Callable[..., object], readings: Path) -> None:
+    arguments = ("watch", readings, *COLUMNS, "--population", 20, "--threshold", 5, "--budget", 500, "--expect", 3)
+    ran = dpselect(*arguments, "--json")
+    assert ran.code == 0, ran.err
+    *days, summary = ran.lines
+    assert [day["period"] for day in days if day["answer"] == "above"] == ["2013-01-20", "2013-01-21", "2013-01-22"]
+    assert len(days) == 31
+    assert summary["stopped"] == "end of input"
+    assert summary["above"] == 3
+    assert 0 < summary["spent"] <= 500
+    spent = [day["spent"] for day in days]
+    assert spent == sorted(spent)
+
+
+def test_watch_stops_with_exit_code_3_before_the_budget_is_exceeded(
+    dpselect: Callable[..., object], readings: Path
+) -> None:
+    ran = dpselect(
+        *("watch", readings, *COLUMNS, "--population", 20, "--threshold", 5, "--budget", "0.1"),
+        *("--sigma-threshold", 2, "--json"),
+    )
+    assert ran.code == 3
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("budget exhausted: ")
+    assert ran.lines[-1]["stopped"] == "budget exhausted"
+    assert ran.lines[-1]["spent"] <= 0.1
+    assert len(ran.lines) - 1 == ran.lines[-1]["questions"] < 31
+
+
+def test_clipping_lowers_the_noise(dpselect: Callable[..., object], readings: Path) -> None:
+    arguments = ("watch", readings, *COLUMNS, "--population", 2000, "--threshold", 5, "--budget", 1, "--dry-run")
+    wide = dpselect(*arguments, "--json").json
+    near = dpselect(*arguments, "--clip", "1,2", "--json").json
+    assert near["sigma_threshold"] < wide["sigma_threshold"]
+    assert near["expected_f1"] > wide["expected_f1"]
+
+
+@pytest.mark.parametrize("kept", [(), ("--keep-threshold",)])
+def test_the_planned_crossings_fit_the_budget(
+    dpselect: Callable[..., object], readings: Path, kept: tuple[str, ...]
+) -> None:
+    """The default noise is what makes the expectation affordable, and not more."""
+    plan = dpselect(
+        *("watch", readings, *COLUMNS, "--population", 2000, "--threshold", 5, "--budget", 1, "--expect", 5),
+        *("--dry-run", "--json", *kept),
+    ).json
+    assert plan["epsilon_of_a_crossing"] * 6 <= 1.0 if not kept else plan["epsilon_of_a_crossing"] <= 1.0
+    assert plan["expected_answered"] > 0.5
+    assert plan["expected_spent"] <= 1.0
+
+
+def test_dry_run_of_watch_reads_no_value(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    shown = []
+    for value in ("1", "9"):
+        path = tmp_path / f"{value}.csv"
+        path.write_text(f"meter,at,kwh\na,2013-01-03,{value}\n")
+        arguments = (
+            "watch",
+            path,
+            *COLUMNS,
+            "--population",
+            20,
+            "--threshold",
+            5,
+            "--budget",
+            1,
+            "--dry-run",
+            "--json",
+        )
+        shown.append(dpselect(*arguments).out)
+    assert shown[0] == shown[1]
+
+
+def test_a_stream_is_answered_line_by_line(dpselect: Callable[..., object]) -> None:
+    ran = dpselect(*STREAM, stdin='0.1\n{"value": 0.9, "id": "monday"}\n\n1/10\n{"value": 1, "id": 7}\n')
+    assert ran.code == 0, ran.err
+    answers = [(line["line"], line.get("id"), line["answer"]) for line in ran.lines[:-1]]
+    assert answers == [(1, None, "below"), (2, "monday", "above"), (4, None, "below"), (5, 7, "above")]
+    assert ran.lines[-1] == {
+        "stopped": "end of input",
+        "questions": 4,
+        "above": 2,
+        "spent": ran.lines[-2]["spent"],
+        "budget": 1.0,
+        "noise": "private",
+    }
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "twelve",
+        "nan",
+        "inf",
+        "1e400",
+        "[1]",
+        '{"value": "0.5"}',
+        '{"value": true}',
+        '{"value": null}',
+        '{"value": NaN}',
+        '{"value": 0.5, "threshold": 0}',
+        '{"value": 0.5, "value": 0.1}',
+        '{"value": {"value": 1}}',
+        '{"id": 3}',
+        "{",
+        '{"a":' * 5000,
+        "9" * 100_000,
+    ],
+)
+def test_a_bad_line_is_refused_costs_nothing_and_is_not_repeated(dpselect: Callable[..., object], bad: str) -> None:
+    ran = dpselect(*STREAM, stdin=f"0.1\n{bad}\n0.1\n")
+    first, refused, second, summary = ran.lines
+    assert set(refused) == {"line", "error"}
+    assert refused["line"] == 2
+    assert "nothing was spent" in refused["error"]
+    if len(bad) > 3:
+        assert bad not in refused["error"]
+    assert (first["line"], second["line"]) == (1, 3)
+    assert summary["questions"] == 2
+    alone = dpselect(*STREAM, stdin="0.1\n0.1\n").lines
+    assert alone[-1]["spent"] == summary["spent"], "a refused line costs nothing"
+    assert ran.code == 2
+    assert ran.err == "error: 1 line was refused; nothing was spent on what was refused\n"
+
+
+def test_bytes_that_are_no_text_are_refused(dpselect: Callable[..., object]) -> None:
+    ran = dpselect(*STREAM, stdin=b"\xff\xfe\n0.1\n")
+    assert [set(line) >= {"error"} for line in ran.lines[:2]] == [True, False]
+
+
+def test_a_value_outside_the_range_counts_as_its_end(dpselect: Callable[..., object]) -> None:
+    """Refusing it would tell, without noise, that a private value is outside."""
+    ran = dpselect(*STREAM, stdin="-1e300\n1e300\n")
+    assert [line["answer"] for line in ran.lines[:-1]] == ["below", "above"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        line = read_line(text)
+    except InvalidData:
+        return
+    float(line.value)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_goes_through_json_unchanged(number: float) -> None:
+    assert float(read_line(json.dumps({"value": number})).value) == number
+
+
+def test_a_pipe_gets_each_answer_before_the_next_question() -> None:
+    """For real: a child process that answers while its input stays open."""
+    command = [sys.executable, "-m", "dpselect", *STREAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        for value, expected in (("0.01", "below"), ("0.99", "above"), ("0.01", "below")):
+            child.stdin.write(value + "\n")
+            child.stdin.flush()
+            assert json.loads(child.stdout.readline())["answer"] == expected
+        child.stdin.close()
+        assert json.loads(child.stdout.readline())["stopped"] == "end of input"
+        assert child.wait() == 0
+
+
+def test_an_exhausted_stream_ends_without_waiting_for_more_input() -> None:
+    command = [sys.executable, "-m", "dpselect", "watch", "--sensitivity", "1/10", "--threshold", "0.5", "--budget"]
+    with subprocess.Popen(
+        [*command, "0.5", "--sigma-threshold", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdin.write(b"0.5\n" * 200)
+        child.stdin.flush()  # and left open: nothing more will come
+        lines = [json.loads(line) for line in child.stdout]
+        assert child.wait() == 3
+        assert lines[-1]["stopped"] == "budget exhausted"
+        assert lines[-1]["spent"] <= 0.5
+        assert child.stderr.read().count(b"\n") == 1
+        child.stdin.close()
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    program = f"yes 0.1 | {sys.executable} -m dpselect {' '.join(STREAM)} 2>&1 | head -n 2"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert len(done.stdout.splitlines()) == 2
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_seeded_stream_is_marked_in_every_line(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    runs = [dpselect(*STREAM, "--seed", 3, "--report", page, stdin="0.5\n" * 20) for _ in range(2)]
+    assert runs[0].out == runs[1].out
+    assert {line["noise"] for line in runs[0].lines} == {"reproducible"}
+    assert "not private" in runs[0].err
+    assert "Not private." in page.read_text()
+    unseeded = {dpselect(*STREAM, stdin="0.5\n" * 20).out for _ in range(3)}
+    assert len(unseeded) > 1

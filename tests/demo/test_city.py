@@ -1,0 +1,85 @@
+"""The simulated city and the demonstration."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpselect import GaussianNoisyMax, QueryFamily
+from dpselect.cli import main
+from dpselect.demo.city import simulate_city
+from dpselect.demo.script import WATCH_BUDGET, run_demo
+from dpselect.demo.standin import expected_accuracy, stand_in
+from dpselect.noise.entropy import SeededEntropy
+
+
+def test_the_same_seed_gives_the_same_city_and_another_does_not() -> None:
+    city = simulate_city(meters=50, days=30, seed=3)
+    assert city.equals(simulate_city(meters=50, days=30, seed=3))
+    assert not city.equals(simulate_city(meters=50, days=30, seed=4))
+
+
+def test_the_city_is_a_long_table_of_plausible_readings() -> None:
+    city = simulate_city(meters=200, days=365)
+    assert 0.97 < city.num_rows / (200 * 365) < 0.99
+    kwh = city["kwh"].to_numpy()
+    assert kwh.min() > 0
+    assert 6 < kwh.mean() < 14
+    assert len(city["meter"].unique()) == 200
+    assert min(city["day"].to_pylist()) == date(2025, 1, 1)
+    assert max(city["day"].to_pylist()) == date(2025, 12, 31)
+
+
+def test_the_cold_spells_stand_out() -> None:
+    city = simulate_city(meters=200, days=365).to_pandas()
+    means = city.groupby("day")["kwh"].mean()
+    assert date(2025, 2, 4) <= means.idxmax() <= date(2025, 2, 12)
+
+
+def test_the_demonstration_answers_both_questions_and_writes_its_files(tmp_path: Path) -> None:
+    steps: list[float] = []
+    found = run_demo(
+        out=tmp_path, meters=2000, entropy=SeededEntropy(1), step=lambda _doing, share: steps.append(share)
+    )
+    assert found.rows > 700_000
+    assert found.peak.rank <= 10
+    assert found.peak.epsilon <= 0.5
+    assert found.watch.right >= 3
+    assert found.watch.asked > 300
+    assert found.watch.spending.spent[-1] <= WATCH_BUDGET
+    assert found.page.read_text(encoding="utf-8").count("<svg") >= 1
+    assert found.plot.is_file()
+    assert steps == sorted(steps)
+    pure = [bound.pure for bound in found.bounds]
+    assert pure == sorted(pure)
+    assert found.noise == "reproducible"
+
+
+def test_the_command_prints_answers_beside_the_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--meters", "300", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("truth (simulated)") == 2
+    assert "demo.html" in shown.err.replace("\n", "")
+    assert main(["demo", "--meters", "300", "--out", str(tmp_path), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["noise"] == "private"
+    assert Path(record["page"]).is_file()
+
+
+def test_the_stand_in_depends_on_nothing_but_its_arguments() -> None:
+    family = QueryFamily(lower=2, upper=4, sensitivity=0.1)
+    values = stand_in(family, length=1000)
+    assert np.array_equal(values, stand_in(family, length=1000))
+    assert values.min() >= 2
+    assert values.max() <= 4
+
+
+def test_more_noise_is_expected_to_be_less_accurate() -> None:
+    family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    fine, coarse = (expected_accuracy(GaussianNoisyMax(family, sigma), candidates=365) for sigma in (0.001, 0.3))
+    assert fine.shortfall < coarse.shortfall
+    assert fine.hits > 0.9 > coarse.hits
