@@ -61,30 +61,32 @@ def readable_times(table: Table, question: Question, candidates: Candidates) -> 
 def examine(table: Table, question: Question, candidates: Candidates, *, totals_cut: int) -> CuratorReport:
     """Counts what was left out or cut; each row is counted under the first reason that applies."""
     rows = described_rows(table, question, candidates)
-    person, key, value = rows["person"].notnull(), rows["key"].notnull(), rows["reading"].notnull()
+    person, key, number = rows["person"].notnull(), rows["key"].notnull(), rows["reading"].notnull()
     inside = listed(rows["key"], question, candidates)
+    counts = person & key & inside & number
     used = usable_rows(table, question, candidates)
     gathered = gathered_steps(used, question)
     distinct = used.select("person", "stamp").distinct()
-    over_cap = used["reading"] > float(question.exact_cap)
-    with engine_failures("counting rows for the curator"):
-        seen = rows.agg(
+    passes = (
+        rows.agg(
             rows=rows.count(),
             without_user=(~person).sum(),
             without_candidate=(person & ~key).sum(),
             outside_candidates=(person & key & ~inside).sum(),
-            without_reading=(person & key & inside & ~value).sum(),
-        )
-        kept = used.agg(
-            used=used.count(),
-            negative=(used["reading"] < 0).sum(),
-            above_cap=over_cap.sum(),
-            users=used["person"].nunique(),
-        )
-        cut = gathered.agg(contributions_at_cap=(gathered["steps"] >= question.grid).sum())
-        unique = distinct.agg(unique=distinct.count())
-        found: dict[str, int] = {}
-        for part in (seen, kept, cut, unique):
+            without_reading=(person & key & inside & ~number).sum(),
+            used=counts.sum(),
+            negative=(counts & (rows["reading"] < 0)).sum(),
+            above_cap=(counts & (rows["reading"] > float(question.exact_cap))).sum(),
+        ),
+        gathered.agg(
+            users=gathered["person"].nunique(),
+            contributions_at_cap=(gathered["steps"] >= question.grid).sum(),
+        ),
+        distinct.agg(unique=distinct.count()),
+    )
+    found: dict[str, int] = {}
+    with engine_failures("counting rows for the curator"):
+        for part in passes:
             found |= {name: int(number or 0) for name, number in part.to_pyarrow().to_pylist()[0].items()}
     found["duplicates"] = found["used"] - found.pop("unique")
     if question.measure == "count":
