@@ -1,0 +1,116 @@
+"""One sentence of advice: what to use, and when to use something else (THEORY §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dpselect.planning.job import Job
+from dpselect.planning.plan import Plan
+
+_GAUSSIAN_ONLY_IF = "take Gaussian noise only where it is there already, as in summed shares or votes"
+
+
+def advice(job: Job, plans: Sequence[Plan]) -> str:
+    """What the ranking means.
+
+    Parameters
+    ----------
+    job : Job
+        What was asked.
+    plans : sequence of Plan
+        Best first.
+    """
+    return _about_largest(job, plans) if job.asked == "largest" else _about_crossings(job, plans)
+
+
+def _first(plans: Sequence[Plan], suits: Callable[[Plan], bool]) -> Plan | None:
+    return next((plan for plan in plans if suits(plan)), None)
+
+
+def _about_largest(job: Job, plans: Sequence[Plan]) -> str:
+    best = plans[0]
+    gaussian = _first(plans, lambda plan: plan.contender == "gaussian-noisy-max")
+    pure = _first(plans, lambda plan: not plan.approximate)
+    opening = f"{best.title} answers this best: {_reached(job, best)}"
+    if best.approximate:
+        if pure is None:
+            return f"{opening}, at δ = {best.delta:g}."
+        return (
+            f"{opening}, at δ = {best.delta:g}; where δ must be 0, {_lower(pure.title)} has {_reached(job, pure)}"
+            f"{_draw(best, pure)}."
+        )
+    if gaussian is None or gaussian is best:
+        return f"{opening}."
+    share = best.noise_spread / gaussian.noise_spread
+    return (
+        f"{opening}, with noise {_part(share)} of what Gaussian noisy max needs ({_reached(job, gaussian)})"
+        f"{_draw(best, gaussian)}; {_GAUSSIAN_ONLY_IF}."
+    )
+
+
+def _about_crossings(job: Job, plans: Sequence[Plan]) -> str:
+    best = plans[0]
+    sparse = _first(plans, lambda plan: plan.sparse is not None and not plan.approximate)
+    gaussian = _first(
+        plans, lambda plan: plan.sparse is not None and plan.sparse.law == "normal" and not plan.approximate
+    )
+    opening = f"{best.title} does best: {_reached(job, best)}"
+    if best.sparse is None or best.approximate:
+        opening += f", at δ = {best.delta:g}" if best.approximate else ""
+        if sparse is None:
+            return f"{opening}."
+        when = "δ must be 0 or " if best.approximate else ""
+        return (
+            f"{opening}, against {_reached(job, sparse)} of the best pure sparse vector ({_lower(sparse.title)})"
+            f"{_draw(best, sparse)}; take the sparse vector only if {when}the stream may go on beyond "
+            f"{job.count} questions."
+        )
+    if gaussian is not None and gaussian is not best:
+        return (
+            f"{opening}, against {_reached(job, gaussian)} of the best Gaussian one ({_lower(gaussian.title)})"
+            f"{_draw(best, gaussian)}; {_GAUSSIAN_ONLY_IF}."
+        )
+    return f"{opening}; it stays within the budget whatever the stream does, and δ is 0."
+
+
+def _lower(title: str) -> str:
+    # Names of people keep their capitals.
+    return title if title.split()[0] in ("Gaussian", "Laplace") else title[0].lower() + title[1:]
+
+
+def _reached(job: Job, plan: Plan) -> str:
+    what = "accuracy" if job.asked == "largest" else "F1"
+    if plan.prediction is None:
+        return f"{what} unknown"
+    if job.wanted is not None:
+        return f"{what} {plan.prediction.cautious:.3f} at ε = {plan.epsilon:.3g}"
+    score = plan.prediction.score
+    return f"{what} {score:.3f}" if score < 0.9995 else f"{what} {min(score, 0.999999):.6f}"
+
+
+def _draw(best: Plan, other: Plan) -> str:
+    """Words for a difference that the simulation cannot be sure of."""
+    first, second = best.prediction, other.prediction
+    if first is None or second is None or best.epsilon != other.epsilon:
+        return ""
+    unsure = abs(first.score - second.score) <= first.uncertainty + second.uncertainty
+    return " (no sure difference)" if unsure else ""
+
+
+def _part(share: float) -> str:
+    """A share in words.
+
+    >>> _part(0.34), _part(0.5), _part(0.013), _part(0.87)
+    ('about a third', 'about a half', 'a 77th', '87%')
+    """
+    if share >= 0.7:
+        return f"{100 * share:.0f}%"
+    words = {2: "about a half", 3: "about a third", 4: "about a quarter", 5: "about a fifth"}
+    number = round(1.0 / share)
+    return words.get(number, f"a {_ordinal(number)}")
+
+
+def _ordinal(number: int) -> str:
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    ending = "th" if 10 <= number % 100 <= 20 else endings.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -1,0 +1,207 @@
+"""The job: what is asked, what it may cost, and what is publicly known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from dpselect.checks import FloatArray, counts, finite, positive, probability, refuse
+from dpselect.planning.documents import read_document, write_document
+from dpselect.planning.knowledge import (
+    USUAL_SHARE,
+    Model,
+    Profile,
+    knowledge_as,
+    knowledge_from,
+    moved_to_share,
+)
+from dpselect.privacy.family import QueryFamily
+
+Asked: TypeAlias = Literal["largest", "crossings"]
+Outlook: TypeAlias = Literal["changing", "steady"]
+
+#: How far the level of a stream may move, in standard deviations of the profile, and how much each case counts.
+_MOVES = ((0.0, 0.4), (1.0, 0.3), (2.0, 0.3))
+#: Streams longer than this are planned by a stretch of them.
+LONGEST_STREAM = 100_000
+
+
+class Scenario(NamedTuple):
+    """One way the stream may turn out, and how much it counts when settings are chosen."""
+
+    name: str
+    weight: float
+    values: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is asked of private values, within which budget.
+
+    Parameters
+    ----------
+    asked : {"largest", "crossings"}
+        Which candidate is largest, or which questions of a stream reach a threshold.
+    family : QueryFamily
+        What the queries promise.
+    count : int, optional
+        The number of candidates, or the expected length of the stream; the length of the profile if left out.
+    epsilon : float, optional
+        The budget. May be left out where ``wanted`` is given.
+    delta : float
+        δ; 0 asks for pure differential privacy.
+    threshold : float, optional
+        ρ, for crossings.
+    share : float, optional
+        The expected share of questions at or above the threshold; a profile is moved to it. Without it a profile is
+        taken as it is, and a model takes one in ten.
+    public : Profile or Model
+        What is known beforehand.
+    outlook : {"changing", "steady"}
+        Whether settings must also do well when the level of the stream rises by one or two standard deviations
+        (the default), or only if things stay as in the profile.
+    wanted : float, optional
+        An F1, or accuracy, to reach at the least ε.
+
+    Examples
+    --------
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
+    >>> job = Job(asked="crossings", family=family, count=365, epsilon=1.0, threshold=0.6)
+    >>> job.values().shape, round(float((job.values() >= 0.6).mean()), 2)
+    ((365,), 0.1)
+    >>> [scenario.name for scenario in job.scenarios()]
+    ['as expected', 'level up by 1 standard deviation', 'level up by 2 standard deviations']
+    >>> Job.from_document(job.as_document()) == job
+    True
+    """
+
+    asked: Asked
+    family: QueryFamily
+    count: int = 0
+    epsilon: float | None = None
+    delta: float = 0.0
+    threshold: float | None = None
+    share: float | None = None
+    public: Profile | Model = field(default_factory=Model)
+    outlook: Outlook = "changing"
+    wanted: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.asked not in get_args(Asked):
+            raise refuse("asked", self.asked, "one of " + ", ".join(get_args(Asked)))
+        if not isinstance(self.family, QueryFamily):
+            raise refuse("family", self.family, "a QueryFamily")
+        if self.family.sensitivity == 0:
+            raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is nothing to plan")
+        if not isinstance(self.public, (Profile, Model)):
+            raise refuse("public", self.public, "a Profile declared public, or a Model")
+        if self.outlook not in get_args(Outlook):
+            raise refuse("outlook", self.outlook, "one of " + ", ".join(get_args(Outlook)))
+        self._settle_numbers()
+        self._check_stream()
+
+    def _settle_numbers(self) -> None:
+        count = len(self.public.values) if self.count == 0 and isinstance(self.public, Profile) else self.count
+        least = 2 if self.asked == "largest" else 1
+        object.__setattr__(self, "count", int(counts("count", count, least=least)))
+        if self.epsilon is None and self.wanted is None:
+            raise refuse("epsilon", None, "given, or else wanted")
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", float(positive("epsilon", self.epsilon)))
+        if self.wanted is not None:
+            object.__setattr__(self, "wanted", float(probability("wanted", self.wanted)))
+        delta = float(finite("delta", self.delta))
+        if not 0.0 <= delta < 1.0:
+            raise refuse("delta", self.delta, "0 or more, and below 1")
+        object.__setattr__(self, "delta", delta)
+
+    def _check_stream(self) -> None:
+        if self.asked == "largest":
+            for name in ("threshold", "share"):
+                if getattr(self, name) is not None:
+                    raise refuse(name, getattr(self, name), "left out when the largest is asked for")
+            return
+        if self.threshold is None:
+            raise refuse("threshold", None, "given when crossings are asked for")
+        threshold = float(finite("threshold", self.threshold))
+        if not self.family.lower < threshold < self.family.upper:
+            raise refuse("threshold", threshold, f"strictly between {self.family.lower!r} and {self.family.upper!r}")
+        object.__setattr__(self, "threshold", threshold)
+        if self.count > LONGEST_STREAM:
+            raise refuse("count", self.count, f"at most {LONGEST_STREAM}: plan for a stretch of the stream instead")
+        if self.share is not None:
+            object.__setattr__(self, "share", float(probability("share", self.share)))
+
+    def values(self) -> FloatArray:
+        """The values that predictions are made for: the profile, repeated or cut to ``count``, or the model's."""
+        if isinstance(self.public, Profile):
+            raw = np.clip(np.array(self.public.values), self.family.lower, self.family.upper)
+            values = np.resize(raw, self.count)
+            if self.share is None or self.threshold is None:
+                return values
+            return moved_to_share(values, self.family, threshold=self.threshold, share=self.share)
+        if self.threshold is None:
+            return self.public.candidates(self.family, count=self.count)
+        share = USUAL_SHARE if self.share is None else self.share
+        return self.public.stream(self.family, count=self.count, threshold=self.threshold, share=share)
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """The cases that settings are chosen for; the first is what is expected."""
+        values = self.values()
+        spread = float(values.std())
+        if self.asked == "largest" or self.outlook == "steady" or spread == 0.0:
+            return (Scenario("as expected", 1.0, values),)
+        found = []
+        for move, weight in _MOVES:
+            amount = f"{move:g} standard deviation" + ("" if move == 1.0 else "s")
+            name = f"level up by {amount}" if move else "as expected"
+            moved = np.clip(values + move * spread, self.family.lower, self.family.upper)
+            found.append(Scenario(name, weight, moved))
+        return tuple(found)
+
+    def as_document(self) -> dict[str, Any]:
+        """Plain values for TOML and JSON."""
+        names = ("asked", "count", "epsilon", "delta", "threshold", "share", "outlook", "wanted")
+        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {**found, "family": asdict(self.family), "public": knowledge_as(self.public)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Job:
+        """The job that :meth:`as_document` described; an unknown name is refused."""
+        strangers = sorted(set(document) - {one.name for one in fields(cls)})
+        if strangers:
+            raise refuse("job", strangers, "described by " + ", ".join(one.name for one in fields(cls)))
+        described = dict(document)
+        described["family"] = family_from(described.get("family"))
+        described["public"] = knowledge_from(described.get("public", {}))
+        if "asked" not in described:
+            raise refuse("asked", None, "given")
+        return cls(**described)
+
+    def save(self, path: Path | str) -> Path:
+        """Writes TOML, or JSON where the name ends so."""
+        return write_document(self.as_document(), path)
+
+
+def family_from(described: Any) -> QueryFamily:
+    """A family from plain values; nothing is assumed about the sensitivity."""
+    if not isinstance(described, Mapping) or "sensitivity" not in described:
+        raise refuse("family", described, "a table with lower, upper, sensitivity and monotone")
+    strangers = sorted(set(described) - {"lower", "upper", "sensitivity", "monotone"})
+    if strangers:
+        raise refuse("family", strangers, "described by lower, upper, sensitivity and monotone")
+    return QueryFamily(
+        lower=described.get("lower", 0.0),
+        upper=described.get("upper", 1.0),
+        sensitivity=described["sensitivity"],
+        monotone=described.get("monotone", False),
+    )
+
+
+def load_job(path: Path | str) -> Job:
+    """A job from a TOML or JSON file."""
+    return Job.from_document(read_document(path))

@@ -1,0 +1,217 @@
+"""What the planner may know about the values: a profile declared public, or a model.
+
+A plan tuned on the private values would itself tell about them, and nothing would be charged for that. So a profile must
+be declared public, in so many words, before it is looked at.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dpselect.checks import FloatArray, finite, positive, refuse
+from dpselect.errors import NotPublic, SourceError
+from dpselect.privacy.family import QueryFamily
+
+ModelKind: TypeAlias = Literal["worst-case", "uniform", "seasonal"]
+
+_NOT_PUBLIC = (
+    "a plan may only be tuned on public values: pass public=True if these are public (past releases, another city, "
+    "simulated data), and never the values that the mechanism will run on; otherwise use a model"
+)
+#: Models are drawn with this seed, so that a plan can be made again.
+_SEED = 20240519
+#: The share of questions above the threshold that models take without other word.
+USUAL_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Past values that are public.
+
+    Parameters
+    ----------
+    values : sequence of float
+        The values, in order for a stream. Kept as a tuple.
+    public : bool
+        Must be ``True``: the declaration that anyone may see these values.
+
+    Examples
+    --------
+    >>> Profile([0.2, 0.7, 0.4], public=True).values
+    (0.2, 0.7, 0.4)
+    >>> Profile([0.2, 0.7, 0.4])
+    Traceback (most recent call last):
+    ...
+    dpselect.errors.NotPublic: a plan may only be tuned on public values: pass public=True if these are public ...
+    """
+
+    values: tuple[float, ...]
+    public: bool = False
+
+    def __post_init__(self) -> None:
+        # Nothing is read before the declaration: not even an error may depend on private values.
+        if self.public is not True:
+            raise NotPublic(_NOT_PUBLIC)
+        numbers = finite("values", np.asarray(self.values))
+        if numbers.ndim != 1:
+            raise refuse("values", self.values, "a flat list of numbers")
+        object.__setattr__(self, "values", tuple(numbers.tolist()))
+
+    def __repr__(self) -> str:
+        return f"Profile(<{len(self.values)} values>, public=True)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Values made up from a few public numbers, where no public profile is at hand.
+
+    Parameters
+    ----------
+    kind : {"seasonal", "uniform", "worst-case"}
+        A yearly wave with ripples; values spread evenly; or every value as near as ``margin`` to where it
+        matters: the runners-up to the best, the stream to its threshold.
+    margin : float, optional
+        For the worst case, in the unit of the values; a tenth of the range if left out.
+
+    Examples
+    --------
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> Model(kind="worst-case", margin=0.25).candidates(family, count=4).tolist()
+    [0.75, 1.0, 0.75, 0.75]
+    """
+
+    kind: ModelKind = "seasonal"
+    margin: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(ModelKind):
+            raise refuse("kind", self.kind, "one of " + ", ".join(get_args(ModelKind)))
+        if self.margin is not None:
+            if self.kind != "worst-case":
+                raise refuse("margin", self.margin, "given with the worst case only")
+            object.__setattr__(self, "margin", float(positive("margin", self.margin)))
+
+    def _margin(self, family: QueryFamily) -> float:
+        if self.margin is None:
+            return 0.1 * family.width
+        if self.margin >= family.width:
+            raise refuse("margin", self.margin, f"below the width of the range, {family.width!r}")
+        return self.margin
+
+    def candidates(self, family: QueryFamily, *, count: int) -> FloatArray:
+        """Values of ``count`` candidates."""
+        generator = np.random.default_rng(_SEED)
+        if self.kind == "worst-case":
+            values = np.full(count, family.upper - self._margin(family))
+            values[count // 3] = family.upper
+            return values
+        if self.kind == "uniform":
+            shares = (np.arange(count) + 0.5) / count
+            return family.lower + family.width * generator.permutation(shares)
+        return family.lower + family.width * _wave(count, generator)
+
+    def stream(self, family: QueryFamily, *, count: int, threshold: float, share: float) -> FloatArray:
+        """Values of ``count`` questions, of which a ``share`` lies at or above the threshold."""
+        generator = np.random.default_rng(_SEED)
+        tops = min(count, max(1, round(share * count)))
+        if self.kind == "seasonal":
+            return moved_to_share(_wave(count, generator) * family.width, family, threshold=threshold, share=share)
+        if self.kind == "worst-case":
+            margin = self._margin(family)
+            values = np.repeat([threshold + margin, threshold - margin], [tops, count - tops])
+        else:
+            high = threshold + (family.upper - threshold) * (np.arange(tops) + 0.5) / tops
+            low = threshold - (threshold - family.lower) * (np.arange(count - tops) + 0.5) / max(1, count - tops)
+            values = np.concatenate([high, low])
+        return np.asarray(np.clip(generator.permutation(values), family.lower, family.upper))
+
+
+def _wave(count: int, generator: np.random.Generator) -> FloatArray:
+    """A year's wave with ripples that last some days, within [0, 1]."""
+    period = min(365.0, float(count))
+    ripple, ripples = 0.0, []
+    for step in generator.standard_normal(count).tolist():
+        ripple = 0.7 * ripple + step
+        ripples.append(ripple)
+    raw = 0.28 * np.sin(2.0 * np.pi * (np.arange(count) / period - 0.3)) + 0.07 * np.array(ripples)
+    spread = float(np.ptp(raw))
+    return np.asarray((raw - raw.min()) / spread if spread > 0 else np.full(count, 0.5))
+
+
+def moved_to_share(values: FloatArray, family: QueryFamily, *, threshold: float, share: float) -> FloatArray:
+    """The stream, its level moved so that a ``share`` of it reaches the threshold, cut to the range.
+
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> moved_to_share(np.array([0.1, 0.2, 0.3, 0.4]), family, threshold=0.5, share=0.5).round(2).tolist()
+    [0.3, 0.4, 0.5, 0.6]
+    """
+    tops = min(len(values), max(1, round(share * len(values))))
+    level = float(np.sort(values)[len(values) - tops])
+    # The sum is taken so that the marginal value meets the threshold exactly.
+    return np.asarray(np.clip((values - level) + threshold, family.lower, family.upper))
+
+
+def read_profile(path: Path | str, *, public: bool, column: str | None = None, maximum: float | None = None) -> Profile:
+    """A profile from a text file of numbers, a JSON list, or a column of a CSV file.
+
+    Parameters
+    ----------
+    path : path
+        The file. It is not opened unless ``public`` is ``True``.
+    public : bool
+        The declaration that anyone may see these values.
+    column : str, optional
+        Which column of a CSV file.
+    maximum : float, optional
+        A public number to divide the values by.
+    """
+    if public is not True:
+        raise NotPublic(_NOT_PUBLIC)
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8-sig")
+        values = _numbers_in(text, column=column, is_json=place.suffix == ".json")
+    except (OSError, UnicodeDecodeError) as failure:
+        raise SourceError(f"cannot read the profile {str(path)!r} ({failure})") from None
+    except (ValueError, KeyError) as failure:
+        raise SourceError(
+            f"the profile {str(path)!r} must hold one number per line, a JSON list, or the CSV column named; {failure}"
+        ) from None
+    scale = 1.0 if maximum is None else float(positive("maximum", maximum))
+    return Profile(tuple(value / scale for value in values), public=True)
+
+
+def _numbers_in(text: str, *, column: str | None, is_json: bool) -> list[float]:
+    if is_json:
+        return [float(value) for value in json.loads(text)]
+    if column is None:
+        return [float(line) for line in text.split()]
+    rows = csv.DictReader(text.splitlines())
+    return [float(row[column]) for row in rows]
+
+
+def knowledge_from(described: Mapping[str, Any]) -> Profile | Model:
+    """The profile or model that :func:`knowledge_as` described; a profile needs ``public = true``."""
+    known = {"values", "public", "model", "margin"}
+    strangers = sorted(set(described) - known)
+    if strangers:
+        raise refuse("public knowledge", strangers, "described by " + ", ".join(sorted(known)))
+    if "values" in described:
+        if "model" in described:
+            raise refuse("model", described["model"], "left out where values are given")
+        return Profile(tuple(described["values"]), public=described.get("public", False))
+    return Model(kind=described.get("model", "seasonal"), margin=described.get("margin"))
+
+
+def knowledge_as(knowledge: Profile | Model) -> dict[str, Any]:
+    """Plain values for TOML and JSON."""
+    if isinstance(knowledge, Profile):
+        return {"values": list(knowledge.values), "public": True}
+    return {"model": knowledge.kind} | ({} if knowledge.margin is None else {"margin": knowledge.margin})

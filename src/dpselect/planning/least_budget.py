@@ -1,0 +1,95 @@
+"""The least ε that will do: for a wanted score, or to be better than a guess."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from dpselect.errors import DPSelectError, InvalidParameter
+from dpselect.planning.job import Job
+from dpselect.planning.plan import Plan
+from dpselect.planning.planner import Drawing, beats
+
+_SMALLEST, _LARGEST = 2.0**-40, 1024.0
+#: How close the answer comes: within so many parts of the least ε.
+_CLOSE = 1.05
+#: Contenders that clipping always improves on; looked at only by name.
+_DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
+#: Enough to see which contender is first above a guess.
+_QUICK = ("permute-and-flip", "laplace-kept", "sparse-kept-clipped", "gaussian-release", "laplace-release")
+
+
+def least_epsilon(
+    drawing: Drawing, will_do: Callable[[Plan], bool], *, start: float, most: float = _LARGEST
+) -> Plan | None:
+    """The plan at the least ε (within 5%) that will do; None where none up to ``most`` does.
+
+    Looked for by factors of four, then by halves on the logarithmic scale. Better settings for more budget make this
+    a question of more or less; simulation blurs it by a few parts in a hundred.
+    """
+    low, high, best = _SMALLEST, math.inf, None
+    epsilon = min(start, most)
+    while True:
+        try:
+            plan = drawing.at(epsilon)
+        except DPSelectError:
+            plan = None
+        if plan is not None and will_do(plan):
+            high, best = epsilon, plan
+        else:
+            low = epsilon
+        if math.isinf(high):
+            if epsilon >= most:
+                return None
+            epsilon = min(4.0 * epsilon, most)
+        elif low == _SMALLEST:
+            epsilon = high / 4.0
+            if epsilon <= _SMALLEST:
+                return best
+        elif high > _CLOSE * low:
+            epsilon = math.sqrt(low * high)
+        else:
+            return best
+
+
+def cheapest_plans(
+    job: Job, contenders: Sequence[str], *, seed: int, on_progress: Callable[[float], None] = lambda share: None
+) -> tuple[Plan, ...]:
+    """The least ε of every contender for the wanted score, cheapest first."""
+    wanted = float(job.wanted or 0.0)
+    most = _LARGEST if job.epsilon is None else job.epsilon
+    looked_at = [key for key in contenders if _DOMINATED.get(key) not in contenders]
+
+    def will_do(plan: Plan) -> bool:
+        return plan.prediction is not None and plan.prediction.cautious >= wanted
+
+    found = []
+    for place, key in enumerate(looked_at):
+        plan = least_epsilon(Drawing(job, key, seed=seed), will_do, start=min(1.0, most), most=most)
+        if plan is not None:
+            found.append(plan)
+        on_progress((place + 1) / len(looked_at))
+    if found:
+        return tuple(sorted(found, key=lambda plan: plan.epsilon))
+    what = "accuracy" if job.asked == "largest" else "F1"
+    if job.epsilon is None or job.epsilon >= _LARGEST:
+        raise InvalidParameter(f"no contender reaches {what} {wanted!r} at any epsilon up to {_LARGEST:g}")
+    beyond = [
+        least_epsilon(Drawing(job, key, seed=seed), will_do, start=job.epsilon) for key in looked_at if key in _QUICK
+    ]
+    reached = [plan.epsilon for plan in beyond if plan is not None]
+    more = f"the least that does is about {min(reached):.2g}" if reached else "no larger one does either"
+    raise InvalidParameter(f"epsilon must allow {what} {wanted!r}; {more}; got {job.epsilon!r}")
+
+
+def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> float | None:
+    """The least ε at which some contender surely does better than a guess."""
+    quick = [key for key in contenders if key in _QUICK] or list(contenders)
+    # Starting where the first fits spares looking where no contender does anything.
+    start, best = float(job.epsilon or 1.0), math.inf
+    for key in quick:
+        most = min(_LARGEST, best)
+        plan = least_epsilon(Drawing(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
+        if plan is not None:
+            best = plan.epsilon
+    return None if math.isinf(best) else best

@@ -1,0 +1,218 @@
+"""A plan: one contender with its numbers, which builds the mechanism and can be kept in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dpselect.checks import counts, finite, positive, refuse
+from dpselect.composition.sparse_vector import SparseVector
+from dpselect.errors import StateRefused
+from dpselect.mechanisms.values import OutsidePolicy
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.planning.contender import SPARSE, TITLES, Prediction, SparseContender
+from dpselect.planning.documents import as_toml, read_document, write_document
+from dpselect.planning.filter_budgets import make_filter
+from dpselect.planning.job import Asked, family_from
+from dpselect.planning.one_release import OneRelease, cost_of, needs_delta, rebuilt, spread_of
+from dpselect.planning.stream_tuning import SparseParameters, watcher_for
+from dpselect.privacy.family import QueryFamily
+
+#: What a plan file is, so that another document is not taken for one.
+_FORMAT = "dpselect-plan-1"
+
+Parameter: TypeAlias = float | int | bool | str
+_BY_KEY = {one.key: one for one in SPARSE}
+_SPARSE_NAMES = {"line_scale", "question_scale", "clip_below", "clip_above", "horizon", "order"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A contender with tuned numbers, its promise, and what to expect of it.
+
+    Attributes
+    ----------
+    contender : str
+        Which one, such as ``"sparse-kept-clipped"`` or ``"permute-and-flip"``.
+    asked : {"largest", "crossings"}
+        What the job asks.
+    family : QueryFamily
+        What the queries promise, before clipping.
+    count : int
+        Candidates, or expected questions.
+    epsilon, delta : float
+        What is promised, at most.
+    threshold : float, optional
+        ρ, for crossings.
+    parameters : mapping
+        ``line_scale`` (σ_X or b_X), ``question_scale`` (σ_Z or b_Z), ``clip_below``, ``clip_above``, ``horizon``,
+        ``order`` for a sparse vector; ``scale`` for one release.
+    prediction : Prediction, optional
+        What to expect.
+
+    Examples
+    --------
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> plan = Plan(contender="permute-and-flip", asked="largest", family=family, count=365, epsilon=0.1,
+    ...             parameters={"scale": 0.02})
+    >>> plan.mechanism().release([0.1, 0.9, 0.3]).index
+    1
+    >>> Plan.from_document(plan.as_document()) == plan
+    True
+    """
+
+    contender: str
+    asked: Asked
+    family: QueryFamily
+    count: int
+    epsilon: float
+    delta: float = 0.0
+    threshold: float | None = None
+    parameters: Mapping[str, Parameter]
+    prediction: Prediction | None = None
+
+    def __post_init__(self) -> None:
+        if self.contender not in TITLES:
+            raise refuse("contender", self.contender, "one of " + ", ".join(TITLES))
+        if (self.asked == "crossings") != (self.threshold is not None):
+            raise refuse("threshold", self.threshold, "given for crossings, and only then")
+        if self.sparse is not None and self.threshold is None:
+            raise refuse("asked", self.asked, "crossings for a sparse vector")
+        positive("epsilon", self.epsilon)
+        counts("count", self.count, least=1)
+        if self.approximate != (float(finite("delta", self.delta)) > 0.0):
+            rule = "positive: this contender has no pure guarantee" if self.approximate else "0: the guarantee is pure"
+            raise refuse("delta", self.delta, rule)
+        known = _SPARSE_NAMES if self.sparse is not None else {"scale"}
+        strangers = sorted(set(self.parameters) - known)
+        if strangers:
+            raise refuse("parameters", strangers, "among " + ", ".join(sorted(known)))
+        object.__setattr__(self, "parameters", dict(self.parameters))
+
+    @property
+    def sparse(self) -> SparseContender | None:
+        """The sparse vector's kind, or None for one release."""
+        return _BY_KEY.get(self.contender)
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the guarantee has a δ."""
+        return self.sparse.approximate if self.sparse is not None else needs_delta(self.contender)
+
+    @property
+    def title(self) -> str:
+        """The contender in words."""
+        return TITLES[self.contender]
+
+    @property
+    def noise_spread(self) -> float:
+        """Standard deviation of the noise: of one value, or of a question and its threshold together."""
+        if self.sparse is None:
+            return spread_of(self.contender, self._number("scale"))
+        both = (self._number("line_scale") ** 2 + self._number("question_scale") ** 2) ** 0.5
+        return float(both if self.sparse.law == "normal" else both * 2.0**0.5)
+
+    def _number(self, name: str) -> float:
+        if name not in self.parameters:
+            raise refuse(name, None, f"among the parameters of {self.contender}")
+        return float(positive(name, self.parameters[name]))
+
+    def mechanism(
+        self, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
+    ) -> SparseVector | OneRelease:
+        """The mechanism, ready to use: a :class:`~dpselect.composition.sparse_vector.SparseVector` with its budget, or
+        a mechanism with ``release``, whose cost was checked against the plan's promise.
+
+        Parameters
+        ----------
+        entropy : Entropy
+            Where a sparse vector's noise comes from; one release takes its own.
+        outside : {"refuse", "clip"}
+            What a sparse vector does with a value outside the family's range.
+        """
+        if self.sparse is None:
+            found = rebuilt(self.contender, family=self.family, scale=self._number("scale"), delta=self.delta)
+            cost = cost_of(self.contender, found, count=self.count, delta=self.delta)
+            if cost > self.epsilon:
+                raise StateRefused(
+                    f"the plan promises epsilon = {self.epsilon!r}, but its noise costs {cost!r}; make the plan again"
+                )
+            return found
+        given = self.sparse_parameters
+        budget = make_filter(self.sparse.filter, epsilon=self.epsilon, delta=self.delta, order=given.order)
+        return SparseVector(
+            watcher_for(self.sparse, self.family, float(self.threshold or 0.0), given),
+            filter=budget,
+            resample=self.sparse.resample,
+            clip=given.clip,
+            horizon=given.horizon,
+            outside=outside,
+            entropy=entropy,
+        )
+
+    @property
+    def sparse_parameters(self) -> SparseParameters:
+        """The numbers of a sparse vector."""
+        clipped = self.sparse is not None and self.sparse.clipped
+        horizon = self.parameters.get("horizon")
+        return SparseParameters(
+            line_scale=self._number("line_scale"),
+            question_scale=self._number("question_scale"),
+            clip=(self._number("clip_below"), self._number("clip_above")) if clipped else None,
+            horizon=None if horizon is None else int(counts("horizon", horizon, least=1)),
+            order=self._number("order") if "order" in self.parameters else None,
+        )
+
+    def as_document(self) -> dict[str, Any]:
+        """Plain values for TOML and JSON."""
+        names = ("contender", "asked", "count", "epsilon", "delta", "threshold")
+        plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        found = {"format": _FORMAT, **plain, "family": asdict(self.family), "parameters": dict(self.parameters)}
+        return found if self.prediction is None else {**found, "prediction": asdict(self.prediction)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Plan:
+        """The plan that :meth:`as_document` described; an unknown name is refused."""
+        described = dict(document)
+        if described.pop("format", None) != _FORMAT:
+            raise StateRefused(f"not a plan of this version: it must say format = {_FORMAT!r}")
+        names = {one.name for one in fields(cls)}
+        missing = {"contender", "asked", "family", "count", "epsilon", "parameters"} - set(described)
+        if missing or set(described) - names:
+            wrong = sorted(missing | (set(described) - names))
+            raise StateRefused(f"a plan must hold exactly what plans hold; missing or unknown: {', '.join(wrong)}")
+        described["family"] = family_from(described["family"])
+        try:
+            if "prediction" in described:
+                described["prediction"] = Prediction(**described["prediction"])
+            return cls(**described)
+        except TypeError:
+            raise StateRefused("a plan's tables must hold names and numbers as a plan writes them") from None
+
+    def to_toml(self) -> str:
+        """The document as TOML."""
+        return as_toml(self.as_document())
+
+    def save(self, path: Path | str) -> Path:
+        """Writes TOML, or JSON where the name ends so."""
+        return write_document(self.as_document(), path)
+
+
+def sparse_plan_parameters(found: SparseParameters) -> dict[str, Parameter]:
+    """The numbers of a sparse vector, by the names a plan uses."""
+    named: dict[str, Parameter | None] = {
+        "line_scale": found.line_scale,
+        "question_scale": found.question_scale,
+        "clip_below": None if found.clip is None else found.clip[0],
+        "clip_above": None if found.clip is None else found.clip[1],
+        "horizon": found.horizon,
+        "order": found.order,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def load_plan(path: Path | str) -> Plan:
+    """A plan from a TOML or JSON file: ``load_plan("plan.toml").mechanism()`` is ready to use."""
+    return Plan.from_document(read_document(path))

@@ -1,0 +1,218 @@
+"""What runs cost, for many settings at once: exact losses at a few counts per setting, and what lies between them.
+
+While settings are compared, losses are computed at some twenty run lengths and interpolated; they are smooth in the
+logarithm of the length, and the error is below what the simulation can see. What is predicted for a plan that is
+handed out uses a loss for every length, and its mechanism prices itself again when it runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from dpselect.checks import FloatArray
+from dpselect.numerics.integral import log_integral
+from dpselect.planning.stream_simulation import RunRule, Settings
+from dpselect.privacy.above_threshold import transcript_epsilon
+from dpselect.privacy.family import QueryFamily
+
+#: Counts below this are all computed; beyond, so many more, evenly on the logarithmic scale.
+_DENSE, _KNOTS = 4, 14
+#: Streams up to this length are priced at every count for the final word.
+_EVERY = 1024
+
+#: A plain rule for E_x while settings are compared.
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+#: Losses (settings, cells) of transcripts with so many ⊥ and ⊤, arrays that broadcast to (settings, cells).
+Losses: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def gaussian_losses(family: QueryFamily, settings: Settings) -> Losses:
+    """The tight losses of THEORY §2."""
+
+    def losses(below: FloatArray, above: FloatArray) -> FloatArray:
+        return np.asarray(
+            transcript_epsilon(
+                lower=settings.lower[:, None],
+                upper=settings.upper[:, None],
+                sensitivity=family.sensitivity,
+                threshold=settings.threshold,
+                sigma_threshold=settings.line_scale[:, None],
+                sigma_query=settings.question_scale[:, None],
+                below=below,
+                above=above,
+                monotone=family.monotone,
+            )
+        )
+
+    return losses
+
+
+def laplace_losses(family: QueryFamily, settings: Settings) -> Losses:
+    """The closed forms of :mod:`dpselect.privacy.classical`, for many settings at once."""
+    line = (family.sensitivity / settings.line_scale)[:, None]
+    question = (family.sensitivity / settings.question_scale)[:, None]
+
+    def losses(below: FloatArray, above: FloatArray) -> FloatArray:
+        m, k = np.broadcast_arrays(below, above)
+        if family.monotone:
+            rising = np.minimum(m * question, line + k * question)
+            return np.asarray(np.maximum(rising, np.minimum(k * question, line + m * question)))
+        return np.asarray(np.minimum(line + 2.0 * np.minimum(m, k) * question, (m + k) * question))
+
+    return losses
+
+
+def run_lengths(longest: int, *, exact: bool) -> FloatArray:
+    """The counts at which losses are computed.
+
+    >>> run_lengths(5, exact=True).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    >>> len(run_lengths(365, exact=False))
+    18
+    """
+    if longest <= (_EVERY if exact else _DENSE + _KNOTS):
+        return np.arange(longest + 1, dtype=np.float64)
+    spread = np.geomspace(_DENSE, longest, 20 * _KNOTS if exact else _KNOTS).round()
+    return np.unique(np.concatenate([np.arange(_DENSE, dtype=np.float64), spread]))
+
+
+def _at_every_length(knots: FloatArray, values: FloatArray, longest: int) -> FloatArray:
+    """0 to ``longest``, linear in log(1 + m) between the knots."""
+    if len(knots) == longest + 1:
+        return values
+    scale, places = np.log1p(np.arange(longest + 1, dtype=np.float64)), np.log1p(knots)
+    return np.stack([np.interp(scale, places, row) for row in values])
+
+
+def pure_rule(losses: Losses, *, longest: int, epsilon: float, exact: bool = False) -> RunRule:
+    """The pure filter (THEORY §4): a question is put only if both answers to it fit."""
+    knots = run_lengths(longest + 1, exact=exact)
+    both = losses(np.tile(knots, 2)[None, :], np.repeat([0.0, 1.0], len(knots))[None, :])
+    silent, topped = (_at_every_length(knots, part, longest + 1) for part in np.split(both, 2, axis=1))
+    needed = np.maximum(silent[:, 1:], topped[:, :-1])
+    # What rounding may leave out of order would confuse a search for the last one that fits.
+    needed = np.maximum.accumulate(needed, axis=1)
+    return RunRule(np.full(len(needed), float(epsilon)), needed, topped[:, :-1], silent[:, :-1])
+
+
+def repaired_rule(
+    losses: Losses,
+    settings: Settings,
+    *,
+    horizon: NDArray[np.int64],
+    longest: int,
+    epsilon: float,
+    delta: float,
+    exact: bool = False,
+) -> RunRule:
+    """The repaired reporting filter (THEORY §4): a run starts while the chance that it overshoots fits δ."""
+    pure = pure_rule(losses, longest=longest, epsilon=epsilon, exact=exact)
+    knots = run_lengths(longest + 1, exact=exact)[1:]
+    slope = (settings.line_scale / settings.question_scale)[:, None, None]
+    offset = ((settings.threshold - settings.lower) / settings.question_scale)[:, None, None]
+    if exact:
+        found = np.asarray(log_integral(knots[None, :, None], *np.broadcast_arrays(slope, offset)).upper)
+    else:
+        silent = np.einsum("n,snk->sk", _WEIGHTS, np.exp(knots * log_ndtr(slope * _NODES[:, None] + offset)))
+        found = np.log(np.maximum(silent, 1e-300))
+    chance = np.exp(_at_every_length(knots - 1.0, found, longest))
+    chance = np.concatenate([np.ones((len(chance), 1)), chance], axis=1)
+    # Whatever is left, a run that started goes on to its ⊤.
+    always = np.full_like(pure.needed, -np.inf)
+    return RunRule(pure.budget, always, pure.topped, pure.silent, horizon=horizon, chance=chance, delta=delta)
+
+
+def counted_rule(runs: FloatArray, horizon: NDArray[np.int64], *, longest: int) -> RunRule:
+    """So many runs, each paid before it starts, each ended by its first ⊤ or by the horizon."""
+    ones = np.ones((len(runs), longest + 1))
+    stopped = ones.copy()
+    stopped[:, 0] = 0.0
+    return RunRule(runs.astype(np.float64), ones, ones, stopped, horizon=horizon)
+
+
+def horizon_costs(losses: Losses, horizon: NDArray[np.int64]) -> FloatArray:
+    """Pure ε of a run that stops at its first ⊤ or at the horizon (THEORY §3), one per setting."""
+    below = np.stack([horizon - 1.0, horizon.astype(np.float64)], axis=1)
+    return np.asarray(losses(below, np.array([[1.0, 0.0]])).max(axis=1))
+
+
+def kept_limits(losses: Losses, *, longest: int, epsilon: float, counts: int = 9) -> NDArray[np.int64]:
+    """The most ⊥ that a run with k ⊤ may hold when one more question is put, -1 where none may: (settings, k).
+
+    From losses at so many ``counts`` of ⊥ and of ⊤; between them they follow powers of the counts.
+    """
+    knots = _spread_counts(longest, counts)
+    grid_below, grid_above = (axis.ravel()[None, :] for axis in np.meshgrid(knots, knots, indexing="ij"))
+    cells = losses(grid_below, grid_above)
+    cells = np.log(np.maximum(cells, 1e-12 * epsilon)).reshape(len(cells), len(knots), len(knots))
+    # One ⊥ more, or one ⊤ more, read off the same losses; then at more counts of ⊤.
+    finer = _spread_counts(longest, 5 * counts)
+    one_more_below = np.einsum("ij,sjk->sik", _reading(knots, knots + 1.0), cells)
+    one_more_above = np.einsum("ij,skj->ski", _reading(knots, knots + 1.0), cells)
+    worst = np.einsum("ij,skj->ski", _reading(knots, finer), np.maximum(one_more_below, one_more_above))
+    worst = np.maximum.accumulate(worst, axis=1)
+    places, scale, whole = np.log1p(knots), np.log1p(finer), np.log1p(np.arange(longest + 1, dtype=np.float64))
+    limits = np.empty((len(cells), longest + 1))
+    for s in range(len(cells)):
+        last = [_last_fit(worst[s, :, j], places, math.log(epsilon)) for j in range(len(finer))]
+        limits[s] = np.interp(whole, scale, last)
+    return np.floor(limits).astype(np.int64)
+
+
+def _spread_counts(longest: int, number: int) -> FloatArray:
+    """About so many counts from 0 to ``longest``, evenly on the logarithmic scale."""
+    if longest < number:
+        return np.arange(longest + 1, dtype=np.float64)
+    return np.unique(np.append(np.geomspace(1.0, longest, number - 1).round(), 0.0))
+
+
+def _reading(knots: FloatArray, wanted: FloatArray) -> FloatArray:
+    """A matrix that takes values at the knots to values at other counts, linear on the logarithmic scale."""
+    places, targets = np.log1p(knots), np.log1p(wanted)
+    right = np.clip(np.searchsorted(places, targets, side="left"), 1, len(knots) - 1)
+    share = (targets - places[right - 1]) / (places[right] - places[right - 1])
+    matrix = np.zeros((len(wanted), len(knots)))
+    rows = np.arange(len(wanted))
+    matrix[rows, right - 1], matrix[rows, right] = 1.0 - share, share
+    return matrix
+
+
+def _last_fit(worst: FloatArray, places: FloatArray, limit: float) -> float:
+    if worst[0] > limit:
+        return -1.0
+    return float(np.expm1(np.interp(limit, worst, places)))
+
+
+def exact_kept_limits(losses: Losses, *, longest: int, epsilon: float) -> NDArray[np.int64]:
+    """The same with nothing read between losses: for every k of short streams, for a few hundred k of long ones."""
+    rough = kept_limits(losses, longest=longest, epsilon=epsilon, counts=20)
+    tops = run_lengths(longest, exact=True)
+    start = rough[:, tops.astype(np.int64)].astype(np.float64)
+    low, high = np.full(start.shape, -1.0), np.full(start.shape, float(longest + 1))
+    above = np.broadcast_to(tops, start.shape)
+    middle = np.clip(start, 0.0, float(longest))
+    step = 1.0
+    while (open_cells := high - low > 1.0).any():
+        below = np.where(open_cells, middle, 0.0)
+        fits = np.maximum(losses(below + 1.0, above), losses(below, above + 1.0)) <= epsilon
+        low = np.where(open_cells & fits, below, low)
+        high = np.where(open_cells & ~fits, below, high)
+        # Outward in growing steps from the rough value, then by halves.
+        outward = np.where(fits, below + step, below - step)
+        inside = (outward > low) & (outward < high)
+        unbracketed = (low < 0) | (high > longest)
+        middle = np.where(inside & unbracketed, outward, np.floor(0.5 * (low + high)))
+        middle = np.clip(middle, np.maximum(low + 1.0, 0.0), np.maximum(high - 1.0, 0.0))
+        step *= 2.0
+    if len(tops) == longest + 1:
+        return low.astype(np.int64)
+    whole = np.arange(longest + 1, dtype=np.float64)
+    return np.stack([np.floor(np.interp(whole, tops, row)) for row in low]).astype(np.int64)

@@ -1,0 +1,289 @@
+"""Many passes of a sparse vector over a public stream, for many settings at once and on the same noise.
+
+Settings are rows, passes are columns. Every setting meets the same standard draws (common random numbers), so that two
+settings are told apart by what they do and not by their luck. Ordinary pseudo-random noise serves here: nothing private
+is looked at, and what is simulated is the law, not the exactness of the release.
+
+Short streams are walked question by question, all settings and passes abreast. In long ones ⊤ is rare, and each pass
+leaps from one ⊤ to the next. The two give the same answers on the same noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import FloatArray
+
+NoiseLaw: TypeAlias = Literal["normal", "laplace"]
+
+#: Numbers per temporary, so that they stay in the cache.
+_ABREAST = 1 << 15
+#: From this length on, leaping wins.
+_LONG = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class StandardNoise:
+    """Draws of scale one: ``questions`` of shape (length, passes) and ``lines`` of shape (length + 1, passes)."""
+
+    questions: FloatArray
+    lines: FloatArray
+
+    @classmethod
+    def drawn(cls, law: NoiseLaw, *, length: int, passes: int, generator: np.random.Generator) -> StandardNoise:
+        """Draws for ``passes`` passes over ``length`` questions; each pass keeps its draws if the stream is cut."""
+        draw = generator.standard_normal if law == "normal" else generator.laplace
+        return cls(draw(size=(length, passes)), draw(size=(length + 1, passes)))
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The noise and the clipped range of several settings; arrays of one entry each."""
+
+    threshold: float
+    line_scale: FloatArray
+    question_scale: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.line_scale)
+
+    def part(self, rows: slice) -> Settings:
+        """Some of them."""
+        arrays = (self.line_scale, self.question_scale, self.lower, self.upper)
+        return Settings(self.threshold, *(array[rows] for array in arrays))
+
+
+@dataclass(frozen=True, eq=False)
+class RunRule:
+    """When a run may go on and what it costs, by the number m of ⊥ it holds; arrays of shape (settings, lengths).
+
+    A question after m ⊥ is put only if ``needed[m]`` fits what is left of ``budget``. A run that ends with ⊤ after m ⊥
+    takes ``topped[m]``; one that stops without takes ``silent[m]``; one of ``horizon`` ⊥ ends by itself. With
+    ``chance`` a run may start only if the chance of overshooting, by the number of affordable questions, fits ``delta``; a run
+    whose horizon lies below that number cannot overshoot.
+    """
+
+    budget: FloatArray
+    needed: FloatArray
+    topped: FloatArray
+    silent: FloatArray
+    horizon: NDArray[np.int64] | None = None
+    chance: FloatArray | None = None
+    delta: float = 0.0
+
+    def part(self, rows: slice) -> RunRule:
+        """The rule of some of the settings."""
+        return RunRule(
+            self.budget[rows],
+            self.needed[rows],
+            self.topped[rows],
+            self.silent[rows],
+            horizon=None if self.horizon is None else self.horizon[rows],
+            chance=None if self.chance is None else self.chance[rows],
+            delta=self.delta,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """What came of each pass, arrays of shape (settings, passes): F1, questions answered, ⊤ claimed, budget spent."""
+
+    f1: FloatArray
+    answered: FloatArray
+    claimed: FloatArray
+    spent: FloatArray
+
+
+def f1_scores(hits: FloatArray, *, claimed: FloatArray, true: float) -> FloatArray:
+    """2·hits/(claimed + true): questions not answered count as ⊥. Nothing to find and nothing claimed is a success.
+
+    >>> f1_scores(np.array([2.0, 0.0]), claimed=np.array([3.0, 0.0]), true=3.0).round(3).tolist()
+    [0.667, 0.0]
+    """
+    both = claimed + true
+    return np.where(both > 0, 2.0 * hits / np.maximum(both, 1.0), 1.0)
+
+
+def simulate_fresh(settings: Settings, rule: RunRule, *, values: FloatArray, noise: StandardNoise) -> Passes:
+    """Passes that draw a new noisy threshold after every ⊤.
+
+    Parameters
+    ----------
+    settings, rule
+        What is compared, and what it costs.
+    values : ndarray
+        The public stream.
+    noise : StandardNoise
+        The same draws for all settings.
+    """
+    walk = _leap if len(values) >= _LONG else _abreast
+    parts = [
+        walk(settings.part(rows), rule.part(rows), values, noise)
+        for rows in _blocks(len(settings), each=noise.questions.shape[1])
+    ]
+    return Passes(*(np.concatenate([one[i] for one in parts]) for i in range(4)))
+
+
+def _blocks(settings: int, *, each: int) -> Iterator[slice]:
+    step = max(1, _ABREAST // each)
+    return (slice(start, start + step) for start in range(0, settings, step))
+
+
+def _abreast(settings: Settings, rule: RunRule, values: FloatArray, noise: StandardNoise) -> tuple[FloatArray, ...]:
+    # In units of the question noise, measured from the threshold: no multiplication is left in the loop.
+    unit = settings.question_scale[:, None]
+    distances = (np.clip(values, settings.lower[:, None], settings.upper[:, None]) - settings.threshold) / unit
+    steps = np.ascontiguousarray(distances.T)[:, :, None]
+    ratio = settings.line_scale[:, None] / unit
+    size = rule.needed.shape[1]
+    shape = (len(settings), noise.questions.shape[1])
+    base = np.arange(shape[0], dtype=np.int64)[:, None] * size
+    needed, topped, silent = (np.ravel(table) for table in (rule.needed, rule.topped, rule.silent))
+    place = np.broadcast_to(base, shape).copy()
+    left = np.broadcast_to(rule.budget[:, None], shape).astype(np.float64)
+    risked = np.zeros(shape)
+    going = np.ones(shape, dtype=np.bool_)
+    hits, claimed, answered = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    line = ratio * noise.lines[0]
+    cut = None if rule.horizon is None else base + rule.horizon[:, None]
+    starting = going.copy()
+    truth = values >= settings.threshold
+    for t in range(len(values)):
+        going &= needed.take(place) <= left
+        if rule.chance is not None and starting.any():
+            _admit(rule, starting, left, risked, going)
+        above = steps[t] + noise.questions[t] >= line
+        above &= going
+        answered += going
+        claimed += above
+        if truth[t]:
+            hits += above
+        starting = above
+        if above.any():
+            left[above] -= topped.take(place[above])
+        place += going
+        place = np.where(above, base, place)
+        if cut is not None:
+            over = going & (place == cut)
+            if over.any():
+                left[over] -= silent.take(place[over])
+                place = np.where(over, base, place)
+                starting = above | over
+        line = np.where(starting, ratio * noise.lines[t + 1], line)
+        if t & 31 == 31 and not going.any():
+            break
+    spent = rule.budget[:, None] - left + silent.take(place)
+    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent
+
+
+def _admit(
+    rule: RunRule, starting: NDArray[np.bool_], left: FloatArray, risked: FloatArray, going: NDArray[np.bool_]
+) -> None:
+    """Charge the chance that the runs that start now overshoot; stop passes where it does not fit."""
+    asking = starting & going
+    if rule.horizon is not None:
+        # Even the longest run fits: nothing is risked.
+        asking &= np.take_along_axis(rule.topped, rule.horizon[:, None], axis=1) > left
+    for s in np.flatnonzero(asking.any(axis=1)):
+        rows = asking[s]
+        risk = _risk(rule, int(s), left[s][rows])
+        total = risked[s][rows] + risk
+        risked[s, rows] = total
+        going[s, rows] = total <= rule.delta
+
+
+def _risk(rule: RunRule, s: int, left: FloatArray) -> FloatArray:
+    assert rule.chance is not None  # noqa: S101  # only called where it is given
+    # As many questions as a ⊤ after one ⊥ less still fits.
+    affordable = np.searchsorted(rule.topped[s], left, side="right")
+    risk = rule.chance[s].take(np.minimum(affordable, rule.chance.shape[1] - 1))
+    return risk if rule.horizon is None else np.where(rule.horizon[s] < affordable, 0.0, risk)
+
+
+def _leap(settings: Settings, rule: RunRule, values: FloatArray, noise: StandardNoise) -> tuple[FloatArray, ...]:
+    """The same passes, each from ⊤ to ⊤."""
+    truth = values >= settings.threshold
+    questions, lines = np.ascontiguousarray(noise.questions.T), np.ascontiguousarray(noise.lines.T)
+    found = np.empty((4, len(settings), len(questions)))
+    for s in range(len(settings)):
+        ratio = settings.line_scale[s] / settings.question_scale[s]
+        cut = np.clip(values, settings.lower[s], settings.upper[s]) - settings.threshold
+        cut /= settings.question_scale[s]
+        horizon = len(values) + 1 if rule.horizon is None else int(rule.horizon[s])
+        for r in range(len(questions)):
+            found[:, s, r] = _leap_once(cut + questions[r], ratio * lines[r], truth, rule, s, horizon)
+    hits, answered, claimed, spent = found
+    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent
+
+
+def _leap_once(
+    noisy: FloatArray, lines: FloatArray, truth: NDArray[np.bool_], rule: RunRule, s: int, horizon: int
+) -> tuple[float, float, float, float]:
+    """Hits, answers, claims and spending of one pass."""
+    needed, topped, silent = rule.needed[s], rule.topped[s], rule.silent[s]
+    left, risked, at, hits, claimed, open_run = float(rule.budget[s]), 0.0, 0, 0, 0, 0
+    length = len(noisy)
+    while at < length:
+        affordable = int(np.searchsorted(needed, left, side="right"))
+        if rule.chance is not None:
+            risked += float(_risk(rule, s, np.array([left]))[0])
+            affordable = length if risked <= rule.delta else 0
+        most = min(affordable, horizon, length - at)
+        first = _first_above(noisy[at : at + most], lines[at])
+        if first is not None:
+            hits += bool(truth[at + first])
+            claimed += 1
+            left -= float(topped[first])
+            at += first + 1
+        elif most == horizon and most > 0:
+            left -= float(silent[horizon])
+            at += most
+        else:
+            open_run = most
+            at += most
+            break
+    return float(hits), float(at), float(claimed), float(rule.budget[s]) - left + float(silent[open_run])
+
+
+def _first_above(noisy: FloatArray, line: float) -> int | None:
+    """The first place that reaches the line, looked for in growing stretches."""
+    start, stretch = 0, 256
+    while start < len(noisy):
+        above = noisy[start : start + stretch] >= line
+        place = int(above.argmax())
+        if above[place]:
+            return start + place
+        start, stretch = start + stretch, 4 * stretch
+    return None
+
+
+def simulate_kept(
+    settings: Settings, longest_below: NDArray[np.int64], *, values: FloatArray, noise: StandardNoise
+) -> Passes:
+    """Passes under one noisy threshold for all questions; what was spent is left at 0, to be priced by the counts.
+
+    ``longest_below[s, k]`` is the most ⊥ that a run with k ⊤ may hold when one more question is put, -1 where none is.
+    """
+    length, passes = noise.questions.shape
+    truth = values >= settings.threshold
+    asked = np.arange(length)[:, None]
+    found = np.zeros((4, len(settings), passes))
+    for s in range(len(settings)):
+        cut = np.clip(values, settings.lower[s], settings.upper[s])[:, None] - settings.threshold
+        above = cut + settings.question_scale[s] * noise.questions >= settings.line_scale[s] * noise.lines[0]
+        before = np.cumsum(above, axis=0) - above
+        allowed = asked - before <= longest_below[s].take(before)
+        # Once a question does not fit, nothing later is asked.
+        answered = np.where(allowed.all(axis=0), length, np.argmin(allowed, axis=0))
+        above &= asked < answered
+        claimed = above.sum(axis=0).astype(np.float64)
+        hits = above[truth].sum(axis=0).astype(np.float64)
+        found[:3, s] = f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed
+    return Passes(*found)

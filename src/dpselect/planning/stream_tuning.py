@@ -1,0 +1,320 @@
+"""Tuning a sparse vector on public knowledge: noise, clip widths and horizon for the best cautious F1 at a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import FloatArray
+from dpselect.composition.filter import Watcher
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.planning.contender import Prediction, SparseContender, mean_and_reach
+from dpselect.planning.filter_budgets import best_order, count_runs, make_filter, runs_allowed
+from dpselect.planning.job import Job, Scenario
+from dpselect.planning.run_costs import (
+    Losses,
+    counted_rule,
+    exact_kept_limits,
+    gaussian_losses,
+    horizon_costs,
+    kept_limits,
+    laplace_losses,
+    pure_rule,
+    repaired_rule,
+)
+from dpselect.planning.search import search
+from dpselect.planning.stream_simulation import (
+    Passes,
+    RunRule,
+    Settings,
+    StandardNoise,
+    simulate_fresh,
+    simulate_kept,
+)
+from dpselect.privacy.family import QueryFamily
+
+#: Numbers of the plan are rounded to so many digits; nothing is lost and files stay readable.
+_DIGITS = 4
+#: How much is simulated: questions times passes while searching, choosing and predicting.
+_SEARCH, _CHOICE, _PREDICTION = 24 * 400, 200 * 400, 2000 * 400
+#: σ_Z/σ_X that are tried, and the narrowest clip as a part of the reach.
+_RATIOS, _NARROWEST = (0.1, 12.0), 0.003
+#: For so few settings losses are looked at more closely.
+_FEW = 8
+#: Settings per table, so that tables of long streams fit the memory.
+_TABLE = 1 << 21
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseParameters:
+    """The tuned numbers of a sparse vector."""
+
+    line_scale: float
+    question_scale: float
+    clip: tuple[float, float] | None = None
+    horizon: int | None = None
+    order: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The parameters chosen, and the best points of the search, from which a kindred search may start."""
+
+    parameters: SparseParameters
+    points: FloatArray
+
+
+def passes_for(length: int, *, total: int, least: int, most: int) -> int:
+    """How many passes over a stream of this length."""
+    return max(least, min(most, total // length))
+
+
+def watcher_for(contender: SparseContender, family: QueryFamily, threshold: float, found: SparseParameters) -> Watcher:
+    """The mechanism of one setting, over the family before clipping."""
+    if contender.law == "normal":
+        return GaussianAboveThreshold(
+            family, threshold=threshold, sigma_threshold=found.line_scale, sigma_query=found.question_scale
+        )
+    return LaplaceAboveThreshold(
+        family, threshold=threshold, scale_threshold=found.line_scale, scale_query=found.question_scale
+    )
+
+
+class StreamTuner:
+    """One contender for one job at one budget.
+
+    Parameters
+    ----------
+    job : Job
+        Crossings.
+    contender : SparseContender
+        What is tuned.
+    epsilon : float
+        The budget, which need not be the job's.
+    seed : int
+        Of the simulation. Searching, choosing and predicting draw noise of their own.
+    """
+
+    def __init__(self, job: Job, contender: SparseContender, *, epsilon: float, seed: int = 1) -> None:
+        assert job.threshold is not None  # noqa: S101  # a job about crossings has one
+        self._job, self._contender, self._epsilon = job, contender, epsilon
+        self._family, self._threshold = job.family, job.threshold
+        self._scenarios = job.scenarios()
+        self._streams = np.random.SeedSequence([seed, 0x9E37]).spawn(4)
+
+    def tune(
+        self,
+        *,
+        starts: FloatArray | None = None,
+        on_progress: Callable[[float], None] = lambda share: None,
+    ) -> Tuned:
+        """The best setting found: searched on few passes, chosen among the best few on more and other ones."""
+        length = self._job.count
+        noise = self._noise(0, passes_for(length, total=_SEARCH, least=6, most=32))
+        points = search(
+            lambda cube: self._cautious(cube, noise),
+            dimensions=self._contender.dimensions,
+            generator=np.random.default_rng(self._streams[3]),
+            starts=starts,
+            on_progress=on_progress,
+        )
+        again = self._noise(1, passes_for(length, total=_CHOICE, least=12, most=200))
+        points = points[np.argsort(-self._cautious(points, again), kind="stable")]
+        return Tuned(self._parameters(points[0]), points)
+
+    def predict(self, found: SparseParameters, *, passes: int | None = None) -> Prediction:
+        """What to expect of a setting, on noise that its choice has not seen, with a loss for every run length."""
+        length = self._job.count
+        number = passes or passes_for(length, total=_PREDICTION, least=50, most=2000)
+        noise = self._noise(2, number)
+        settings, horizon = self._one(found)
+        results = [self._simulated(settings, horizon, one, noise, found) for one in self._scenarios]
+        means = [float(result.f1.mean()) for result in results]
+        score, uncertainty = mean_and_reach(results[0].f1[0], span=1.0)
+        answered, answered_uncertainty = mean_and_reach(results[0].answered[0], span=float(length))
+        return Prediction(
+            score=score,
+            uncertainty=uncertainty,
+            cautious=float(np.dot(means, [one.weight for one in self._scenarios])),
+            worst=min(means),
+            answered=answered,
+            answered_uncertainty=answered_uncertainty,
+            spent=float(results[0].spent.mean()),
+            passes=number,
+        )
+
+    def _noise(self, purpose: int, passes: int) -> StandardNoise:
+        generator = np.random.default_rng(self._streams[purpose])
+        return StandardNoise.drawn(self._contender.law, length=self._job.count, passes=passes, generator=generator)
+
+    # -- from the cube to settings ------------------------------------------------------------------------------
+
+    def _decoded(self, cube: FloatArray) -> tuple[Settings, NDArray[np.int64] | None]:
+        family, rho, length = self._family, self._threshold, self._job.count
+        lower, upper = np.full(len(cube), family.lower), np.full(len(cube), family.upper)
+        if self._contender.clipped:
+            below, above = rho - family.lower, family.upper - rho
+            lower = np.maximum(rho - _between(_NARROWEST * below, below, cube[:, 2]), family.lower)
+            upper = np.minimum(rho + _between(_NARROWEST * above, above, cube[:, 3]), family.upper)
+        # Noise with which a single ⊤ takes about the whole budget; a pass of many ⊤ needs up to √length times that
+        # when it is Gaussian, and length times when it is Laplace.
+        least = np.full(len(cube), family.sensitivity / self._epsilon)
+        if self._contender.law == "normal":
+            least = np.maximum(least, np.sqrt(family.sensitivity * (upper - lower) / self._epsilon))
+            most = 6.0 * math.sqrt(length)
+        else:
+            most = 3.0 * length
+        line = 0.3 * least * _between(1.0, 3.0 * most, cube[:, 0])
+        question = line * _between(*_RATIOS, cube[:, 1])
+        horizon = None
+        if self._contender.capped:
+            horizon = np.maximum(1, _between(1.0, float(length), cube[:, -1]).round()).astype(np.int64)
+        return Settings(rho, line, question, lower, upper), horizon
+
+    def _parameters(self, point: FloatArray) -> SparseParameters:
+        settings, horizon = self._decoded(point[None, :])
+        rho = self._threshold
+        clip = (_rounded(rho - settings.lower[0]), _rounded(settings.upper[0] - rho))
+        found = SparseParameters(
+            line_scale=_rounded(settings.line_scale[0]),
+            question_scale=_rounded(settings.question_scale[0]),
+            clip=clip if self._contender.clipped else None,
+            horizon=None if horizon is None else int(horizon[0]),
+        )
+        if self._contender.filter != "renyi" or found.horizon is None:
+            return found
+        one, capped = self._one(found)
+        order = best_order(
+            float(horizon_costs(self._losses(one), _needed(capped))[0]),
+            shift=float(self._shifts(one)[0]),
+            horizon=found.horizon,
+            epsilon=self._epsilon,
+            delta=self._job.delta,
+        )
+        return replace(found, order=order)
+
+    def _one(self, found: SparseParameters) -> tuple[Settings, NDArray[np.int64] | None]:
+        """A single setting, with the range that the mechanism will have."""
+        family = self._family
+        if found.clip is not None:
+            family = family.near(self._threshold, below=found.clip[0], above=found.clip[1])
+        arrays = (found.line_scale, found.question_scale, family.lower, family.upper)
+        settings = Settings(self._threshold, *(np.array([value]) for value in arrays))
+        return settings, None if found.horizon is None else np.array([found.horizon])
+
+    # -- from settings to passes --------------------------------------------------------------------------------
+
+    def _cautious(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
+        """Mean F1 of points, weighted over the scenarios."""
+        settings, horizon = self._decoded(cube)
+        step = max(1, _TABLE // self._job.count)
+        scores = np.zeros(len(cube))
+        for start in range(0, len(cube), step):
+            rows = slice(start, start + step)
+            part = settings.part(rows)
+            caps = None if horizon is None else horizon[rows]
+            rule = self._rule(part, caps, exact=False)
+            for scenario in self._scenarios:
+                scores[rows] += scenario.weight * _run(part, rule, scenario, noise).f1.mean(axis=1)
+        return scores
+
+    def _simulated(
+        self,
+        settings: Settings,
+        horizon: NDArray[np.int64] | None,
+        scenario: Scenario,
+        noise: StandardNoise,
+        found: SparseParameters,
+    ) -> Passes:
+        rule = self._rule(settings, horizon, exact=True, found=found)
+        passes = _run(settings, rule, scenario, noise)
+        if self._contender.resample:
+            return passes
+        below = (passes.answered - passes.claimed)[0]
+        counts = np.unique(np.stack([below, passes.claimed[0]]), axis=1, return_inverse=True)
+        prices = self._losses(settings)(counts[0][0][None, :], counts[0][1][None, :])[0]
+        return replace(passes, spent=prices[counts[1].ravel()][None, :])
+
+    def _losses(self, settings: Settings) -> Losses:
+        make = gaussian_losses if self._contender.law == "normal" else laplace_losses
+        return make(self._family, settings)
+
+    def _shifts(self, settings: Settings) -> FloatArray:
+        """μ of the profile bound of a capped run (THEORY §3)."""
+        moves = 1.0 if self._family.monotone else 4.0
+        inverse = 1.0 / np.square(settings.line_scale) + moves / np.square(settings.question_scale)
+        return self._family.sensitivity * np.sqrt(inverse)
+
+    def _rule(
+        self,
+        settings: Settings,
+        horizon: NDArray[np.int64] | None,
+        *,
+        exact: bool,
+        found: SparseParameters | None = None,
+    ) -> RunRule | NDArray[np.int64]:
+        losses, length, epsilon = self._losses(settings), self._job.count, self._epsilon
+        name = self._contender.filter
+        if not self._contender.resample:
+            if exact:
+                return exact_kept_limits(losses, longest=length, epsilon=epsilon)
+            return kept_limits(losses, longest=length, epsilon=epsilon, counts=9 if len(settings) > _FEW else 20)
+        if name == "pure":
+            return pure_rule(losses, longest=length, epsilon=epsilon, exact=exact)
+        caps = _needed(horizon)
+        if name == "repaired":
+            return repaired_rule(
+                losses,
+                settings,
+                horizon=caps,
+                longest=length,
+                epsilon=epsilon,
+                delta=self._job.delta,
+                exact=exact,
+            )
+        if found is not None:
+            runs = np.array([float(self._counted(found))])
+        else:
+            runs = runs_allowed(
+                name,
+                horizon_costs(losses, caps),
+                shifts=self._shifts(settings),
+                horizon=caps.astype(np.float64),
+                epsilon=epsilon,
+                delta=self._job.delta,
+            )
+        return counted_rule(np.minimum(runs, length + 1.0), caps, longest=length)
+
+    def _counted(self, found: SparseParameters) -> int:
+        """How many runs the filter itself lets through."""
+        family = self._family
+        if found.clip is not None:
+            family = family.near(self._threshold, below=found.clip[0], above=found.clip[1])
+        watcher = watcher_for(self._contender, family, self._threshold, found)
+        budget = make_filter(self._contender.filter, epsilon=self._epsilon, delta=self._job.delta, order=found.order)
+        return count_runs(budget, watcher, horizon=int(found.horizon or 1), most=self._job.count + 1)
+
+
+def _run(settings: Settings, rule: RunRule | NDArray[np.int64], scenario: Scenario, noise: StandardNoise) -> Passes:
+    if isinstance(rule, RunRule):
+        return simulate_fresh(settings, rule, values=scenario.values, noise=noise)
+    return simulate_kept(settings, rule, values=scenario.values, noise=noise)
+
+
+def _between(low: float, high: float, share: FloatArray) -> FloatArray:
+    """From ``low`` to ``high``, evenly on the logarithmic scale."""
+    return np.asarray(low * np.exp(share * math.log(high / low)))
+
+
+def _rounded(value: float) -> float:
+    return float(f"{float(value):.{_DIGITS}g}")
+
+
+def _needed(horizon: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    assert horizon is not None  # noqa: S101  # capped contenders have one
+    return horizon
