@@ -108,6 +108,7 @@ def _reach(factors: Sequence[Factor], centre: float, start: float, heights: Sequ
     return distance
 
 
+@np.errstate(all="ignore")
 def single_log_ratio(
     counts: Sequence[float], slopes: Sequence[float], offsets: Sequence[float], shifts: Sequence[float]
 ) -> tuple[float, float] | None:
