@@ -114,7 +114,7 @@ def test_watch_says_what_to_change(dpselect: Callable[..., object], options: tup
         (("epsilon", "--sensitivity", "1", "--candidates", "1", "--sigma", "1"), "2 or more"),
         (("calibrate", "--sensitivity", "0", "--candidates", "9", "--epsilon", "1"), "sensitivity must be positive"),
         (("calibrate", "--sensitivity", "1", "--horizon", "9", "--epsilon", "1"), "--threshold must be given"),
-        (("paper", "no-such-figure"), "figure must be one of"),
+        (("paper", "--figure", "no-such-figure"), "figure must be one of"),
         (("nonsense",), "No such command"),
     ],
 )

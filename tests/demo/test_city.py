@@ -63,7 +63,7 @@ def test_the_command_prints_answers_beside_the_truth(tmp_path: Path, capsys: pyt
     assert main(["demo", "--meters", "300", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr()
     assert shown.out.count("truth (simulated)") == 2
-    assert "demo.html" in shown.err.replace("\n", "")
+    assert "report.html" in shown.err.replace("\n", "")
     assert main(["demo", "--meters", "300", "--out", str(tmp_path), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["noise"] == "private"

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Where the report and the plot go.")] = Path("out"),
+    out: Annotated[Path, typer.Option("--out", help="Where the report and the plot go.")] = Path("out/demo"),
     meters: Annotated[int, typer.Option("--meters", min=2, max=200_000, help="Homes in the city.")] = 2000,
     seed: options.Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Simulate a city of meters over a year, ask for its peak and its cold days, write a report.
 
-      [dim]$[/dim] dpselect demo --out out
+      [dim]$[/dim] dpselect demo --out out/demo
 
     In Python: dpselect.demo.script.run_demo(out=…).
     """

@@ -12,7 +12,7 @@ from dpselect.cli import options, screen
 
 def paper(
     figures: Annotated[
-        list[str] | None, typer.Argument(help="Names of figures; all of them if left out.", show_default=False)
+        list[str] | None, typer.Option("--figure", metavar="NAME", help="One figure; may be repeated. All if left out.")
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Where figures, tables and the page go.")] = Path("out/paper"),
     data: Annotated[
@@ -28,7 +28,7 @@ def paper(
 
       [dim]$[/dim] dpselect paper --quick --out out/paper
 
-      [dim]$[/dim] dpselect paper --list
+      [dim]$[/dim] dpselect paper --figure heatmap-at --data my-data
 
     A run that was stopped goes on where it was. In Python: dpselect.paper.run(out=…).
     """

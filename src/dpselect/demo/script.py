@@ -110,7 +110,7 @@ def run_demo(
     plot = save_epsilon_plot(out / "epsilon-against-candidates.svg", family=answer.family, delta=DELTA)
     step("Writing the report", 0.9)
     noise: Noise = "private" if entropy.private else "reproducible"
-    page = write_page(_report(peak, watch, meters=meters, days=days, plot=plot, noise=noise), out / "demo.html")
+    page = write_page(_report(peak, watch, meters=meters, days=days, plot=plot, noise=noise), out / "report.html")
     step("Done", 1.0)
     return Demonstration(
         rows=city.num_rows,
