@@ -128,7 +128,7 @@ def _reach(plan: RunPlan, below: int, above: int, allowed: float) -> Reach:
     table = loss_table(plan.watcher)
     if plan.resample:
         return table.reach(below, budget=allowed)
-    return table.reach_kept(below, above, budget=allowed)
+    return table.reach_kept(below, above, allowed)
 
 
 def _exhausted(plan: RunPlan, below: int, above: int, loss: float, filter: Filter) -> BudgetExhausted:

@@ -22,8 +22,8 @@ _FIRST_BLOCK = 64
 _LONGEST_ROW = 4096
 #: How many points one step of the bisection looks at together.
 _FAN = 16
-#: How many questions ahead a run that keeps its threshold looks, near first.
-_LOOK_AHEAD = ((0.0, 1.0, 4.0), (16.0, 64.0, 256.0), (1024.0, 4096.0, 16384.0), (65536.0, 262144.0, 1048576.0))
+#: A run that keeps its threshold looks at most so many times further than it has come.
+_GROWTH = 16.0
 
 
 class Reach(NamedTuple):
@@ -62,7 +62,8 @@ class LossTable:
         self._worst: FloatArray = np.empty(0)
         self._grow(_FIRST_BLOCK)
         self._single = functools.lru_cache(maxsize=1024)(self._single_loss)
-        self._look_ahead = functools.lru_cache(maxsize=1024)(self._corners)
+        #: (below, above, budget) of a run that keeps its threshold after a ⊤ → how far it can go.
+        self.reach_kept = functools.lru_cache(maxsize=4096)(self._find_reach_kept)
 
     def loss(self, below: int, above: int) -> float:
         """ε of a run with so many ⊥ and ⊤."""
@@ -99,31 +100,27 @@ class LossTable:
             return Reach(further, 0, final=False)
         return Reach(self._last_fit(len(self._worst) - 1, further, budget, after=1), 0, final=True)
 
-    def reach_kept(self, below: int, above: int, *, budget: float) -> Reach:
-        """How far a run that keeps its threshold after a ⊤ can go; looks ahead in the direction it went so far."""
-        furthest = None
-        for stage in range(len(_LOOK_AHEAD)):
-            corners, worst = self._look_ahead(below, above, stage)
-            for corner, cost in zip(corners, worst, strict=True):
-                if cost > budget:
-                    # The next corner further out costs more still.
-                    return (
-                        Reach(below - 1, above - 1, final=True) if furthest is None else Reach(*furthest, final=False)
-                    )
-                furthest = corner
-        return Reach(below, above, final=False) if furthest is None else Reach(*furthest, final=False)
+    def _find_reach_kept(self, below: int, above: int, budget: float) -> Reach:
+        """How far a run that keeps its threshold after a ⊤ can go; looks ahead in the direction it went so far.
 
-    def _corners(self, below: int, above: int, stage: int) -> tuple[list[tuple[int, int]], list[float]]:
-        """Points ahead of a run, in the direction it went so far, and what a question there costs at worst."""
-        ahead = np.array(_LOOK_AHEAD[stage])
-        share = (below + 1.0) / (below + above + 2.0)
-        further_below = below + np.floor(ahead * share + 0.5)
-        further_above = above + np.floor(ahead * (1.0 - share) + 0.5)
-        worst = np.maximum(
-            self._losses(further_below + 1.0, further_above), self._losses(further_below, further_above + 1.0)
-        )
-        corners = [(int(m), int(k)) for m, k in zip(further_below, further_above, strict=True)]
-        return corners, worst.tolist()
+        Losses of very long runs take a fifth of a second each, so the first look is as far as the budget seems to
+        go and one that fits is enough: a run of n questions is looked at about log n times.
+        """
+        asked = below + above
+        share = (below + 1.0) / (asked + 2.0)
+        ahead = _GROWTH * (asked + 4.0)
+        so_far = self.loss(below, above)
+        if so_far > 0:
+            ahead = min(ahead, 0.9 * asked * (budget / so_far - 1.0))
+        while ahead >= 1.0:
+            corner = below + int(ahead * share + 0.5), above + int(ahead * (1.0 - share) + 0.5)
+            # Both answers to a question at the corner lie below this point.
+            if self._single_loss(corner[0] + 1, corner[1] + 1) <= budget:
+                return Reach(*corner, final=False)
+            ahead /= 4.0
+        if self._worst_at(below, above) <= budget:
+            return Reach(below, above, final=False)
+        return Reach(below - 1, above - 1, final=True)
 
     def _losses(self, below: FloatArray, above: FloatArray) -> FloatArray:
         return np.asarray(self._watcher.loss(below=below, above=above), dtype=np.float64)

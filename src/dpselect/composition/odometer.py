@@ -130,6 +130,8 @@ def stated_loss(cost: Costed | Loss | float) -> Loss:
     >>> stated_loss(0.5)
     Loss(epsilon=0.5, delta=0.0)
     """
+    if isinstance(cost, float):  # the common case, ahead of the slower look at what the object can do
+        return Loss(epsilon=plain_cost("cost", cost))
     if isinstance(cost, Costed):
         cost = cost.loss
     loss = cost if isinstance(cost, Loss) else Loss(epsilon=plain_cost("cost", cost))
@@ -138,6 +140,8 @@ def stated_loss(cost: Costed | Loss | float) -> Loss:
 
 def plain_cost(name: str, value: object, *, most: float = math.inf) -> float:
     """A finite, non-negative number as a ``float``; anything else is refused, never read as zero."""
+    if type(value) is float and 0.0 <= value <= most and value < math.inf:
+        return value
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

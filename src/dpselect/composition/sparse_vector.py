@@ -23,7 +23,7 @@ from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
 from dpselect.privacy.loss import Loss
 
-_FIRST_STRIDE, _LONGEST_STRIDE = 32, 1 << 17
+_FIRST_STRIDE, _LONGEST_STRIDE = 256, 1 << 17
 
 
 class RunRecord(NamedTuple):
