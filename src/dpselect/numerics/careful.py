@@ -141,6 +141,8 @@ class Hill:
         self.tilt = pulls.sum(axis=1) - centre
         # The tilt is a difference of large numbers: this much of it is rounding.
         self.tilt_error = 4.0 * _EPS * (np.abs(pulls).sum(axis=1) + np.abs(centre))
+        # Where h + y cancels the curvature carries rounding of its own, worst at the start of the deep tail.
+        self.bend_error = 4.0 * _EPS * (16.0 + np.square(np.clip(base, -25.0, 0.0)).max(axis=1))
 
     def argument(self, j: int, offset: FloatArray) -> FloatArray:
         """What Φ is taken of in factor j."""
@@ -214,7 +216,8 @@ def _gain(hill: Hill, shifts: FloatArray, g: int) -> tuple[FloatArray, FloatArra
     area = _area_under(curve, slope, cells)
     # In the upper tail a rounding error of y moves 1 - Φ(y) by y² times as much, relatively.
     tail = np.clip(upper.argument(g, area.mean[:, None])[:, 0], 0.0, 40.0)
-    error = area.error + height_error + upper.tilt_error * np.abs(area.mean) + 8.0 * _EPS * tail * tail
+    error = area.error + height_error + upper.tilt_error * np.abs(area.mean) + upper.bend_error
+    error += 8.0 * _EPS * tail * tail
     return height + area.log, error
 
 
@@ -246,7 +249,7 @@ def careful_log_ratio(factors: Factors, shifts: FloatArray) -> LogEstimate:
         value, error = _gain(Hill(factors.take(live), hill.centre[live], hill.base[live]), shifts[live], g)
         log_odds[live] = np.logaddexp(log_odds[live], value - whole.log[live])
         odds_error[live] = np.maximum(odds_error[live], error)
-    odds_error += whole.error + hill.tilt_error * np.abs(whole.mean) + 128.0 * _EPS
+    odds_error += whole.error + hill.tilt_error * np.abs(whole.mean) + hill.bend_error + 128.0 * _EPS
     value = np.where(log_odds < 0, np.log1p(np.exp(np.minimum(log_odds, 0.0))), np.logaddexp(0.0, log_odds))
     # d log1p(exp(r)) = sigmoid(r) dr ≤ min(1, exp(r)) dr: an error of r is a relative error of a small loss.
     error = np.exp(np.minimum(log_odds, 0.0)) * odds_error + 4.0 * _EPS * value

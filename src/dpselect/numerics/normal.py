@@ -90,24 +90,43 @@ def log_cdf_step(y: FloatArray, step: FloatArray) -> FloatArray:
     return np.where(step < 0, -result, result)
 
 
+#: Coefficients of dg/dy in powers of y^-2, g(y) = φ(y)/Φ(y) + y, y → -∞ (the asymptotic series of Mills' ratio).
+_TAIL_SERIES = (1.0, -6.0, 50.0, -518.0, 6354.0, -89782.0)
+_DEEP = -25.0
+
+
 def log_cdf_bend(y: FloatArray, step: FloatArray) -> FloatArray:
     """log Φ(y + step) - log Φ(y) - step·φ(y)/Φ(y): what is left of the difference without its tangent.
 
     For small steps the difference and the tangent nearly cancel, which matters when they are multiplied by a count
-    of 1e12; the remainder is then integrated: ∫_0^step (step - t)·(log Φ)''(y + t) dt, (log Φ)'' = -h·(h + y).
+    of 1e12; the remainder is then integrated: ∫_0^step (step - t)·(log Φ)''(y + t) dt, (log Φ)'' = -h·(h + y) with h
+    the hazard. Deep in the lower tail h + y itself cancels, and (log Φ)'' is -1 plus a short series.
 
     >>> log_cdf_bend(np.array([0.0]), np.array([1e-9])).tolist()
     [-3.183...e-19]
     """
     y, step = np.broadcast_arrays(y, step)
-    small = np.abs(step) * (1.0 + np.abs(y) + np.abs(step)) <= 1.0
+    deep = (np.maximum(y, y + step) < _DEEP) & (np.abs(step) < 0.5 * np.abs(y))
+    small = ~deep & (np.abs(step) <= 0.5)
     result = log_cdf_step(y, step) - step * log_cdf_and_hazard(y)[1]
-    if small.any():
-        base, move = y[small], step[small]
-        total = np.zeros_like(base)
-        for node, weight in zip(*_RULES[-1][1:], strict=True):
-            point = base + node * move
-            _, hazard = log_cdf_and_hazard(point)
-            total -= weight * (1.0 - node) * hazard * (hazard + point)
-        result[small] = total * move * move
+    for chosen, second_derivative in ((small, _second_derivative), (deep, _deep_second_derivative)):
+        if chosen.any():
+            base, move = y[chosen], step[chosen]
+            total = np.zeros_like(base)
+            for node, weight in zip(*_RULES[-1][1:], strict=True):
+                total += weight * (1.0 - node) * second_derivative(base + node * move)
+            result[chosen] = total * move * move
     return result
+
+
+def _second_derivative(y: FloatArray) -> FloatArray:
+    _, hazard = log_cdf_and_hazard(y)
+    return -hazard * (hazard + y)
+
+
+def _deep_second_derivative(y: FloatArray) -> FloatArray:
+    inverse_square = 1.0 / (y * y)
+    series = np.zeros_like(y)
+    for coefficient in reversed(_TAIL_SERIES):
+        series = series * inverse_square + coefficient
+    return series * inverse_square - 1.0
