@@ -101,7 +101,8 @@ def peak(
     )
     ready_for_report(report)
     public = asked.public_side()
-    tried = try_all(public.family, candidates=len(public), epsilon=no_more_than(epsilon))
+    with screen.progress("Trying the mechanisms on simulated data"):
+        tried = try_all(public.family, candidates=len(public), epsilon=no_more_than(epsilon))
     chosen = tried[mechanism]
     if dry_run:
         asked.check()

@@ -146,7 +146,13 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
                 question=f"For which {plural} is {what} at or above {shown(told.threshold)}?",
                 answer=f"{len(names):,} of {told.answered:,} {plural}",
                 details=tuple(details),
-                spending=Spending(spent=tuple(told.spent), above=tuple(told.above), budget=told.watching.budget),
+                spending=Spending(
+                    spent=tuple(told.spent),
+                    above=tuple(told.above),
+                    budget=told.watching.budget,
+                    first=told.name(0),
+                    last=told.name(max(0, told.answered - 1)),
+                ),
             ),
         ),
         guarantee=Guarantee(

@@ -171,7 +171,13 @@ def ask_days(answer: BoundedQuery, *, entropy: Entropy) -> DaysFound:
         days=tuple(answer.labels[place] for place in above),
         true_days=tuple(answer.labels[int(place)] for place in truth),
         asked=len(spent),
-        spending=Spending(spent=tuple(spent), above=tuple(above), budget=WATCH_BUDGET),
+        spending=Spending(
+            spent=tuple(spent),
+            above=tuple(above),
+            budget=WATCH_BUDGET,
+            first=answer.labels[0],
+            last=answer.labels[max(0, len(spent) - 1)],
+        ),
     )
 
 
@@ -218,6 +224,7 @@ def _report(peak: PeakFound, watch: DaysFound, *, meters: int, days: int, plot: 
                 details=(
                     ("Above", ", ".join(watch.days) or "none"),
                     ("In truth", ", ".join(watch.true_days) or "none"),
+                    *((("Not asked", "the rest of the year: the budget ended"),) if watch.asked < days else ()),
                     ("Cost", f"ε = {at_most(spent)} of {at_most(watch.spending.budget)}"),
                 ),
                 spending=watch.spending,

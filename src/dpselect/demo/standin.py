@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpselect.privacy.family import QueryFamily
 _SEED = 2024
 
 
+@lru_cache(maxsize=4)
 def stand_in(family: QueryFamily, *, length: int) -> FloatArray:
     """A seeded series inside the family's range with a yearly wave, a weekly one and weather.
 
@@ -38,7 +40,9 @@ def stand_in(family: QueryFamily, *, length: int) -> FloatArray:
         state = 0.7 * state + shock
         weather[index] = state
     shares: FloatArray = np.clip(0.35 + season + week + weather, 0.0, 1.0)
-    return np.clip(family.lower + family.width * shares, family.lower, family.upper)
+    values = np.clip(family.lower + family.width * shares, family.lower, family.upper)
+    values.flags.writeable = False  # shared by all who ask for the same
+    return values
 
 
 class Picker(Protocol):

@@ -15,6 +15,7 @@ from dpselect.errors import SourceError
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOT_PRIVATE, Entry, Finding, Report, Spending
 from dpselect.report.rounding import at_most
+from dpselect.report.spending_drawing import draw_spending
 
 #: The page may show itself and nothing more, whatever text found its way into it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -112,20 +113,20 @@ def _finding(finding: Finding) -> str:
     if finding.figure is not None:
         caption = f"<figcaption>{escape(finding.caption)}</figcaption>" if finding.caption else ""
         figure = f"<figure>{inline_svg(finding.figure)}{caption}</figure>"
-    meter = _meter(finding.spending) if finding.spending else ""
+    odometer = _odometer(finding.spending) if finding.spending else ""
     return (
         f'<section class="card"><p class="question">{escape(finding.question)}</p>'
-        f'<p class="answer">{escape(finding.answer)}</p>{details}{meter}{figure}</section>'
+        f'<p class="answer">{escape(finding.answer)}</p>{details}{odometer}{figure}</section>'
     )
 
 
-def _meter(spending: Spending) -> str:
+def _odometer(spending: Spending) -> str:
     spent = spending.spent[-1] if spending.spent else 0.0
     share = min(100.0, 100.0 * spent / spending.budget) if spending.budget > 0 else 0.0
-    return (
-        f'<div class="meter"><span style="width:{share:.2f}%"></span></div>'
-        f'<p class="small">Spent ε = {at_most(spent)} of {at_most(spending.budget)}.</p>'
-    )
+    told = f'<p class="small">Spent ε = {at_most(spent)} of {at_most(spending.budget)}.</p>'
+    if len(spending.spent) < 2:
+        return f'<div class="meter"><span style="width:{share:.2f}%"></span></div>{told}'
+    return f"<figure>{draw_spending(spending)}</figure>{told}"
 
 
 def _guarantee(guarantee: Guarantee) -> str:

@@ -24,11 +24,15 @@ class Spending:
         Places, from 0, of the answers ⊤.
     budget : float
         The most that could be spent.
+    first, last : str
+        What the first and the last question are called.
     """
 
     spent: tuple[float, ...]
     above: tuple[int, ...]
     budget: float
+    first: str = "first question"
+    last: str = "last question"
 
 
 @dataclass(frozen=True, kw_only=True)
