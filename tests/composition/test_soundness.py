@@ -77,7 +77,7 @@ class Analyst:
         self.clip = (float(random.uniform(0.4, 0.9)), float(random.uniform(0.4, 0.9))) if extras else None
         self.horizon = int(random.integers(2, 6)) if extras and random.random() < 0.5 else None
         first = self.watchers[0].epsilon(horizon=1)
-        self.budget = float(first * random.uniform(0.9, 6.0))
+        self.budget = float(first * random.uniform(0.9, 10.0))
         self._steps: dict[tuple[bool, ...], Step] = {}
 
     def step(self, history: tuple[bool, ...]) -> Step:

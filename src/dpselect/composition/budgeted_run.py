@@ -135,11 +135,11 @@ def _exhausted(plan: RunPlan, below: int, above: int, loss: float, filter: Filte
     table = loss_table(plan.watcher)
     worst = max(table.loss(below + 1, above), table.loss(below, above + 1))
     step = math.nextafter(worst - loss, math.inf)
-    spent = math.nextafter(filter.spent + loss, math.inf) if loss else filter.spent
+    spent = min(filter.limit, math.nextafter(filter.spent + loss, math.inf) if loss else filter.spent)
     return BudgetExhausted(
-        f"the next question could cost {step:.6g} and does not fit: {spent:.6g} of {filter.limit:.6g} is spent; "
+        f"the next question could cost {step!r} and does not fit: {spent!r} of {filter.limit!r} is spent; "
         "nothing was spent on it",
-        spent=min(spent, filter.limit),
+        spent=spent,
         budget=filter.limit,
         next_cost=step,
     )

@@ -123,7 +123,7 @@ class SparseVector:
         return door, RunPlan(door.clipped, resample, cap)
 
     def __repr__(self) -> str:
-        return f"<SparseVector at {self.spent:.6g} after {self._questions} questions, {len(self._tops)} above>"
+        return f"<SparseVector at {self.spent} after {self._questions} questions, {len(self._tops)} above>"
 
     def __reduce__(self) -> str:
         raise StateRefused("a sparse vector holds secret noise and a budget and is not copied or pickled; use save()")
