@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.integrate import quad
 from scipy.special import ndtr
 
+from dpselect.errors import SourceError
 from dpselect.paper.parts import Part, Table, gather
 from dpselect.paper.sizes import QUICK, Size
 from dpselect.paper.style import BLUE, VERMILION, drawn, panels, plain_log
@@ -123,7 +124,7 @@ def _filter() -> list[dict[str, Any]]:
 
 
 def infinite_quadrature(integrand: Any, *, sigma: float = 1.0) -> float:
-    """E[f(x)], x ~ N(0, σ²), by ``mpmath.quad(f, [-inf, inf])`` at its default precision; NaN without mpmath.
+    """E[f(x)], x ~ N(0, σ²), by ``mpmath.quad(f, [-inf, inf])`` at its default precision.
 
     The public code leaves noisy max's variable unscaled. Scaled (σ = 1) the same call misses elsewhere: .0147 and 0 for
     the two settings below.
@@ -131,7 +132,7 @@ def infinite_quadrature(integrand: Any, *, sigma: float = 1.0) -> float:
     try:
         import mpmath
     except ImportError:
-        return math.nan
+        raise SourceError("the public code's quadrature needs mpmath; install dpselect[paper]") from None
     return float(mpmath.quad(lambda x: mpmath.npdf(x, 0, sigma) * integrand(mpmath, x), [-mpmath.inf, mpmath.inf]))
 
 
@@ -172,8 +173,6 @@ def _quadrature() -> list[dict[str, Any]]:
 
 
 def _log_ratio(top: float, bottom: float) -> float:
-    if math.isnan(top):
-        return math.nan
     return math.log(top / bottom) if top > 0 and bottom > 0 else 0.0
 
 

@@ -29,6 +29,17 @@ DELTA = 1e-5
 PUBLISHED = ("pure", "Δ√d Gaussian", "Δ√d Rényi", "profile", "pure, monotone")
 CLASSICAL = ("pure", "exponential", "permute-and-flip", "Laplace", "Laplace release of all")
 
+_LABELS = {
+    "pure": "Gaussian, pure bound",
+    "pure, monotone": "Gaussian, pure bound, monotone",
+    "profile": "Gaussian, profile bound",
+    "Δ√d Gaussian": "baseline: all d released, Δ√d",
+    "Δ√d Rényi": "the same by Rényi accounting",
+    "exponential": "exponential mechanism",
+    "permute-and-flip": "permute-and-flip",
+    "Laplace": "Laplace noisy max",
+    "Laplace release of all": "Laplace, all d released",
+}
 _DASHED = {"pure, monotone": "--", "permute-and-flip": "--", "Laplace release of all": "-."}
 _NEEDS_DELTA = {"Δ√d Gaussian", "Δ√d Rényi", "profile"}
 
@@ -137,7 +148,7 @@ def offline_draw(table: Table) -> Any:
     names = list(dict.fromkeys(table["series"]))
     # A single series has its two panels side by side; several have one column each.
     shape = (2, len(names)) if len(names) > 1 else (1, 2)
-    width = 3.1 + 3.9 * shape[1]
+    width = 3.6 + 3.9 * shape[1]
     figure, axes = panels(shape[0], columns=shape[1], width=width, height=0.6 + 3.4 * shape[0], sharey=True)
     grid = axes if len(names) > 1 else axes.T
     for column, name in enumerate(names):
@@ -165,7 +176,7 @@ def offline_draw(table: Table) -> Any:
 
 def _curve(axis: Any, curve: Table, *, method: str) -> None:
     """One mechanism's accuracy with its band."""
-    label = f"{method} (δ = 1e-5)" if method in _NEEDS_DELTA else f"{method} (δ = 0)"
+    label = f"{_LABELS[method]} (δ = {'1e-5' if method in _NEEDS_DELTA else '0'})"
     colour = METHOD_COLOURS[method]
     axis.plot(curve["epsilon"], curve["accuracy"], _DASHED.get(method, "-"), color=colour, label=label)
     low, high = (curve["accuracy"] + side * curve["standard_error"] for side in (-1, 1))

@@ -27,7 +27,7 @@ RATIOS = (0.7, 1.0, math.sqrt(3), 3.0)
 
 #: Accountings of the published settings: how they are drawn, and what they are called.
 PUBLISHED = {
-    "published": (GREEN, "o", "FSRC: sum of losses, published settings (not private as claimed)"),
+    "published": (GREEN, "o", "FSRC as published: sum of losses (its δ does not hold)"),
     "lenient": (ORANGE, "s", "Whitehouse filter over Zhu–Wang, δ = 1/N per run"),
     "honest": (VERMILION, "^", "Whitehouse filter over Zhu–Wang, δ = 1/N in all"),
     "monotone": (BLUE, "v", "pure filter, monotone (same runs)"),
@@ -205,7 +205,7 @@ def ours(table: Table) -> Table:
 @drawn
 def online_draw(table: Table) -> Any:
     """One panel per threshold, all on the same axes."""
-    thresholds = list(dict.fromkeys(table["threshold"]))
+    thresholds = sorted(table["threshold"].unique())
     columns = 2 if len(thresholds) > 1 else 1
     rows = math.ceil(len(thresholds) / columns)
     figure, axes = panels(rows, columns=columns, width=5.6 * columns, height=4.2 * rows + 1.3, sharex=True, sharey=True)
@@ -213,12 +213,16 @@ def online_draw(table: Table) -> Any:
         here = table[table["threshold"] == threshold]
         for kind, (colour, marker, label) in PUBLISHED.items():
             points = here[here["kind"] == kind]
-            axis.scatter(points["epsilon"], points["f1"], s=9, marker=marker, color=colour, alpha=0.35, linewidth=0)
+            axis.scatter(points["epsilon"], points["f1"], s=8, marker=marker, color=colour, alpha=0.25, linewidth=0)
             means = points.groupby("sigma_threshold")[["epsilon", "f1"]].mean()
             axis.plot(means["epsilon"], means["f1"], marker=marker, ms=6, lw=1, color=colour, mec="white", label=label)
         best = frontier(ours(here))
         axis.plot(
-            best["epsilon"], best["f1"], "-", color=BLACK, label="pure filter, monotone, clipped and tuned (ours)"
+            best["epsilon"],
+            best["f1"],
+            drawstyle="steps-post",
+            color=BLACK,
+            label="pure filter, monotone, clipped and tuned (ours)",
         )
         everything = here[here["kind"] == "release"].sort_values("epsilon")
         axis.plot(

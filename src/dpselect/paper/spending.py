@@ -71,7 +71,7 @@ def spending_measure(part: Part, *, data: Path | None) -> Table:
 
 @drawn
 def spending_draw(table: Table) -> Any:
-    """Thresholds down, noise levels across; rows share their axes."""
+    """Thresholds down, noise levels across; panels of one noise level share their axes."""
     thresholds, sigmas = sorted(table["threshold"].unique()), sorted(table["sigma_threshold"].unique())
     figure, axes = panels(
         len(thresholds),
@@ -79,7 +79,7 @@ def spending_draw(table: Table) -> Any:
         width=3.8 * len(sigmas) + 0.6,
         height=2.9 * len(thresholds) + 0.9,
         sharex=True,
-        sharey=True,
+        sharey="col",
     )
     for row, threshold in zip(axes, thresholds, strict=True):
         for axis, sigma in zip(row, sigmas, strict=True):
@@ -90,7 +90,8 @@ def spending_draw(table: Table) -> Any:
                 axis.fill_between(curve["day"], curve["least"], curve["largest"], color=colour, alpha=0.18, linewidth=0)
             axis.set_title(rf"ρ = {threshold:g}, $\sigma_X$ = {sigma:g}")
         row[0].set_ylabel("privacy spent, ε")
-    axes[0, 0].set_ylim(bottom=0)
+    for axis in axes[0]:
+        axis.set_ylim(bottom=0)
     axes[0, 0].set_xlim(0, table["day"].max())
     for axis in axes[-1]:
         axis.set_xlabel("day of the stream")

@@ -55,8 +55,10 @@ _RULES: Any = {
 def panels(rows: int = 1, *, columns: int = 1, width: float, height: float, **sharing: Any) -> tuple[Figure, Any]:
     """An empty figure, ``width`` × ``height`` inches, and a two-dimensional array of its axes."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    # Room between panels, so that the last tick of one and the first of the next stay apart.
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
 
 
