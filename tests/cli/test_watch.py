@@ -55,7 +55,7 @@ def test_clipping_lowers_the_noise(dpselect: Callable[..., object], readings: Pa
     arguments = ("watch", readings, *COLUMNS, "--population", 2000, "--threshold", 5, "--budget", 1, "--dry-run")
     wide = dpselect(*arguments, "--json").json
     near = dpselect(*arguments, "--clip", "1,2", "--json").json
-    assert near["sigma_threshold"] < wide["sigma_threshold"]
+    assert near["noise_threshold"] < wide["noise_threshold"]
     assert near["expected_f1"] > wide["expected_f1"]
 
 

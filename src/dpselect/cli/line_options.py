@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -35,12 +36,12 @@ def read_widths(text: str) -> Widths:
 
 
 Threshold: TypeAlias = Annotated[
-    Fraction,
+    Fraction | None,
     typer.Option("--threshold", parser=read_number, metavar="NUMBER", help="The public line.", rich_help_panel=_WATCH),
 ]
 
 Budget: TypeAlias = Annotated[
-    Fraction,
+    Fraction | None,
     typer.Option(
         "--budget", parser=read_number, metavar="ε", help="The most all answers may cost.", rich_help_panel=_WATCH
     ),
@@ -118,4 +119,8 @@ Questions: TypeAlias = Annotated[
         help=f"How many the noise is planned for; {STREAM_LENGTH} if left out.",
         rich_help_panel=_STREAM,
     ),
+]
+PlanFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="PLAN.toml", help="All of this from a plan instead.", rich_help_panel=_WATCH),
 ]

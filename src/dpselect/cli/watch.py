@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,24 +12,22 @@ import typer
 from dpselect.cli import line_options, options, screen
 from dpselect.cli import table_options as given
 from dpselect.cli.asking import TableAsked
-from dpselect.cli.epsilon import needed, refuse_given
+from dpselect.cli.epsilon import refuse_given
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.line_options import STREAM_LENGTH
-from dpselect.cli.numbers import no_more_than
+from dpselect.cli.watch_line import Line, read_plan
 from dpselect.cli.watch_output import Told, ready_for_report, show_plan, show_verdicts, write_report
-from dpselect.cli.watching import ONE_ABOVE_IN, Watching
-from dpselect.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.noise.entropy import Entropy
     from dpselect.privacy.family import QueryFamily
 
 
 def watch(
-    threshold: line_options.Threshold,
-    budget: line_options.Budget,
     data: Annotated[str, typer.Argument(help=given.DATA_HELP + " Left out or -: standard input.")] = "-",
+    threshold: line_options.Threshold = None,
+    budget: line_options.Budget = None,
+    plan: line_options.PlanFile = None,
     clip: line_options.Clip = None,
     sigma_threshold: line_options.SigmaThreshold = None,
     sigma_query: line_options.SigmaQuery = None,
@@ -83,7 +80,16 @@ def watch(
 
     ready_for_report(report)
     entropy: Entropy = SYSTEM_ENTROPY if seed is None else SeededEntropy(seed)
-    line = _Line(threshold, budget, clip, sigma_threshold, sigma_query, expect, keep_threshold)
+    line = Line(
+        threshold=threshold,
+        budget=budget,
+        clip=clip,
+        sigma_threshold=sigma_threshold,
+        sigma_query=sigma_query,
+        expect=expect,
+        keep_threshold=keep_threshold,
+        plan=None if plan is None else read_plan(plan),
+    )
     if data == "-":
         refuse_given(
             "questions on standard input (no table was named)",
@@ -100,10 +106,7 @@ def watch(
         )
         code = _watch_stream(
             line,
-            lower=Fraction(0) if lower is None else lower,
-            upper=Fraction(1) if upper is None else upper,
-            sensitivity=needed("sensitivity", sensitivity),
-            monotone=monotone,
+            line.stream_family(lower=lower, upper=upper, sensitivity=sensitivity, monotone=monotone),
             questions=STREAM_LENGTH if questions is None else questions,
             entropy=entropy,
             dry_run=dry_run,
@@ -150,57 +153,10 @@ def watch(
     raise typer.Exit(code)
 
 
-class _Line:
-    """The line, the budget and the noise as typed, in the readings' unit."""
-
-    def __init__(
-        self,
-        threshold: Fraction,
-        budget: Fraction,
-        clip: tuple[Fraction, Fraction] | None,
-        sigma_threshold: Fraction | None,
-        sigma_query: Fraction | None,
-        expect: int | None,
-        keep_threshold: bool,
-    ) -> None:
-        self.threshold, self.budget, self.clip = threshold, budget, clip
-        self.sigma_threshold, self.sigma_query = sigma_threshold, sigma_query
-        self.expect, self.keep_threshold = expect, keep_threshold
-
-    def watching(
-        self, family: QueryFamily, *, questions: int, unit: Fraction = Fraction(1)
-    ) -> tuple[Watching, GaussianAboveThreshold]:
-        """The watch in the queries' unit, of which one is ``unit`` in the readings'."""
-        if questions < 1:
-            raise InvalidParameter(f"--questions must be 1 or more; got {questions}")
-        expect = max(1, questions // ONE_ABOVE_IN) if self.expect is None else self.expect
-        if not 1 <= expect <= questions:
-            raise InvalidParameter(f"--expect must be from 1 to the number of questions, {questions}; got {expect}")
-        if self.budget <= 0:
-            raise InvalidParameter("--budget must be positive")
-        found = Watching(
-            family=family,
-            threshold=float(self.threshold / unit),
-            budget=no_more_than(self.budget),
-            clip=None if self.clip is None else (float(self.clip[0] / unit), float(self.clip[1] / unit)),
-            questions=questions,
-            expected_above=expect,
-            resample=not self.keep_threshold,
-        )
-        watcher = found.watcher(
-            sigma_threshold=None if self.sigma_threshold is None else float(self.sigma_threshold / unit),
-            sigma_query=None if self.sigma_query is None else float(self.sigma_query / unit),
-        )
-        return found, watcher
-
-
 def _watch_stream(
-    line: _Line,
+    line: Line,
+    family: QueryFamily,
     *,
-    lower: Fraction,
-    upper: Fraction,
-    sensitivity: Fraction,
-    monotone: bool,
     questions: int,
     entropy: Entropy,
     dry_run: bool,
@@ -208,20 +164,13 @@ def _watch_stream(
     as_json: bool,
 ) -> int:
     from dpselect.cli.stream import answer_lines
-    from dpselect.privacy.family import QueryFamily
 
-    family = QueryFamily(
-        lower=lower,  # type: ignore[arg-type]  # fractions are taken, and rounded to the safe side
-        upper=upper,  # type: ignore[arg-type]
-        sensitivity=sensitivity,  # type: ignore[arg-type]
-        monotone=monotone,
-    )
-    watching, watcher = line.watching(family, questions=questions)
-    told = Told(watching=watching, watcher=watcher, threshold=line.threshold, keep=report is not None)
+    watching = line.watching(family, questions=questions)
+    told = Told(watching=watching, keep=report is not None)
     if dry_run:
         show_plan(told, as_json=as_json)
         return DONE
-    vector = watching.sparse_vector(watcher, entropy=entropy)
+    vector = watching.build(entropy)
     told.warn(vector)
     ended, refused = answer_lines(
         _standard_input(), vector, write=screen.emit, answered=lambda above: told.add(above, vector)
@@ -255,7 +204,7 @@ def _standard_input() -> Iterable[str]:
 
 
 def _watch_table(
-    line: _Line,
+    line: Line,
     asked: TableAsked,
     *,
     entropy: Entropy,
@@ -265,11 +214,9 @@ def _watch_table(
     show_sensitive: bool,
 ) -> int:
     public = asked.public_side()
-    watching, watcher = line.watching(public.family, questions=len(public), unit=public.natural_unit)
+    watching = line.watching(public.family, questions=len(public), unit=public.natural_unit)
     told = Told(
         watching=watching,
-        watcher=watcher,
-        threshold=line.threshold,
         unit=public.natural_unit,
         asked=asked,
         labels=public.labels,
@@ -280,7 +227,7 @@ def _watch_table(
         show_plan(told, as_json=as_json)
         return DONE
     answer = asked.read()
-    vector = watching.sparse_vector(watcher, entropy=entropy)
+    vector = watching.build(entropy)
     told.warn(vector)
     show_verdicts(told, vector, answer, as_json=as_json)
     ended = vector.questions < len(answer)

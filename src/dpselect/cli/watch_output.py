@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 from dpselect.cli import screen
 from dpselect.cli.asking import TableAsked
 from dpselect.cli.epsilon import family_in_words
-from dpselect.cli.numbers import shown
 from dpselect.cli.picking import percent
 from dpselect.cli.watching import Watching, simulate
 from dpselect.report.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.report.record import Entry, Report
     from dpselect.tables import BoundedQuery
 
@@ -32,8 +30,6 @@ class Told:
     """A watch and what it has released so far."""
 
     watching: Watching
-    watcher: GaussianAboveThreshold
-    threshold: Fraction
     unit: Fraction = Fraction(1)
     asked: TableAsked | None = None
     labels: Sequence[str] = ()
@@ -41,6 +37,11 @@ class Told:
     spent: list[float] = field(default_factory=list)
     above: list[int] = field(default_factory=list)
     answered: int = 0
+
+    @property
+    def line(self) -> str:
+        """The threshold in the readings' unit."""
+        return f"{self.watching.threshold * float(self.unit):.10g}"
 
     def add(self, above: bool, vector: SparseVector) -> None:
         """Note one answer, where a report will want it."""
@@ -82,18 +83,22 @@ class Told:
 
     def parameters(self) -> tuple[Entry, ...]:
         """The public parameters, for people."""
-        watcher, unit = self.watcher, float(self.unit)
+        unit = float(self.unit)
+        law, of_line, of_question = self.watching.noise
         if self.asked is not None:
             entries = [*self.asked.parameters(self.watching.family, candidates=len(self.labels))]
         else:
             entries = [("Data", "questions on standard input"), ("Queries", family_in_words(self.watching.family))]
-        entries.append(("Line", shown(self.threshold)))
+        entries.append(("Line", self.line))
         if self.watching.clip is not None:
             low, high = (width * unit for width in self.watching.clip)
             entries.append(("Questions cut to", f"{low:g} below and {high:g} above the line"))
         entries += [
-            ("Noise of the line", f"Gaussian, σ_X = {at_most(watcher.sigma_threshold * unit)}"),
-            ("Noise of a question", f"Gaussian, σ_Z = {at_most(watcher.sigma_query * unit)}"),
+            ("Noise of the line", f"{law}, {'σ_X =' if law == 'Gaussian' else 'scale'} {at_most(of_line * unit)}"),
+            (
+                "Noise of a question",
+                f"{law}, {'σ_Z =' if law == 'Gaussian' else 'scale'} {at_most(of_question * unit)}",
+            ),
             ("After ⊤", "a new noisy line" if self.watching.resample else "the same noisy line"),
         ]
         return tuple(entries)
@@ -140,10 +145,10 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
         notes.append("The curator vouches for what one person can change.")
     notes.append("The budget holds for this command alone: earlier answers from the same data add to it.")
     return Report(
-        title=f"When is {shown(told.threshold)} crossed?",
+        title=f"When is {told.line} crossed?",
         findings=(
             Finding(
-                question=f"For which {plural} is {what} at or above {shown(told.threshold)}?",
+                question=f"For which {plural} is {what} at or above {told.line}?",
                 answer=f"{len(names):,} of {told.answered:,} {plural}",
                 details=tuple(details),
                 spending=Spending(
@@ -156,7 +161,10 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
             ),
         ),
         guarantee=Guarantee(
-            epsilon=told.watching.budget, neighbours=asked.neighbours if asked else "declared", noise=vector.noise
+            epsilon=told.watching.budget,
+            delta=told.watching.delta,
+            neighbours=asked.neighbours if asked else "declared",
+            noise=vector.noise,
         ),
         parameters=told.parameters(),
         notes=tuple(notes),
@@ -181,26 +189,21 @@ def write_report(told: Told, vector: SparseVector, path: Path, *, ended: bool) -
 
 def show_plan(told: Told, *, as_json: bool) -> None:
     """What a watch would cost and how good it would be; nothing is asked."""
-    watching, watcher = told.watching, told.watcher
-    priced = type(watcher)(
-        watching.asked_family,
-        threshold=watcher.threshold,
-        sigma_threshold=watcher.sigma_threshold,
-        sigma_query=watcher.sigma_query,
-    )
+    watching = told.watching
+    _, of_line, of_question = watching.noise
     gap = max(1, round(watching.questions / watching.expected_above))
-    silent = float(priced.loss(below=watching.questions, above=0))
-    crossing = float(priced.loss(below=gap - 1, above=1))
+    silent = float(watching.watcher.loss(below=watching.questions, above=0))
+    crossing = float(watching.watcher.loss(below=gap - 1, above=1))
     with screen.progress("Trying it on simulated data"):
-        trial = simulate(watching, watcher)
+        trial = simulate(watching)
     if as_json:
         screen.emit(
             {
                 "dry_run": True,
                 "budget": watching.budget,
                 "questions": watching.questions,
-                "sigma_threshold": watcher.sigma_threshold * float(told.unit),
-                "sigma_query": watcher.sigma_query * float(told.unit),
+                "noise_threshold": of_line * float(told.unit),
+                "noise_query": of_question * float(told.unit),
                 "epsilon_without_crossing": silent,
                 "epsilon_of_a_crossing": crossing,
                 "expected_f1": trial.f1,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dpselect.errors import InvalidParameter
-
 if TYPE_CHECKING:
+    from dpselect.composition.filter import Watcher
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.noise.entropy import Entropy
@@ -27,84 +28,81 @@ class Watching:
     ----------
     family : QueryFamily
         Before clipping.
-    threshold, budget : float
-        ρ and ε.
+    threshold : float
+        ρ.
+    budget, delta : float
+        What the whole watch promises; δ is 0 but for some plans.
     clip : (float, float), optional
         How far below and above the threshold questions are cut.
-    questions : int
-        How many are expected.
-    expected_above : int
-        How many of them ⊤.
+    questions, expected_above : int
+        How many are expected, and how many of them ⊤.
     resample : bool
         Whether each ⊤ is followed by a new noisy threshold.
+    build : callable
+        Makes the sparse vector with the given noise source.
     """
 
     family: QueryFamily
     threshold: float
     budget: float
+    delta: float = 0.0
     clip: tuple[float, float] | None
     questions: int
     expected_above: int
     resample: bool
+    build: Callable[[Entropy], SparseVector]
+
+    @cached_property
+    def watcher(self) -> Watcher:
+        """The mechanism in use, its range clipped."""
+        from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+        return self.build(SYSTEM_ENTROPY).watcher
 
     @property
-    def asked_family(self) -> QueryFamily:
-        """The family after clipping."""
-        if self.clip is None:
-            return self.family
-        return self.family.near(self.threshold, below=self.clip[0], above=self.clip[1])
-
-    @property
-    def ratio(self) -> float:
-        """σ_Z/σ_X without other word: 1 where monotone accounting makes ⊤ and ⊥ cost alike, else the usual √3."""
-        return 1.0 if self.family.monotone else math.sqrt(3.0)
-
-    def watcher(self, *, sigma_threshold: float | None, sigma_query: float | None) -> GaussianAboveThreshold:
-        """The mechanism with the noise given, or the least noise with which the expectation fits the budget.
-
-        With new thresholds, ``expected_above`` ⊤ evenly spread make as many runs and a last one without ⊤; each may
-        cost an equal part of the budget. With one threshold kept, the whole transcript may cost the budget.
-        """
+    def noise(self) -> tuple[str, float, float]:
+        """The law, and the scales of the noise of the threshold and of a question."""
         from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 
-        if sigma_threshold is not None:
-            return GaussianAboveThreshold(
-                self.family,
-                threshold=self.threshold,
-                sigma_threshold=sigma_threshold,
-                sigma_query=self.ratio * sigma_threshold if sigma_query is None else sigma_query,
-            )
-        if sigma_query is not None:
-            raise InvalidParameter("--sigma-query needs --sigma-threshold beside it; give both or neither")
-        above = self.expected_above
-        if self.resample:
-            below, above, epsilon = math.ceil(self.questions / above), 1, self.budget / (above + 1)
-        else:
-            below, epsilon = max(self.questions - above, 0), self.budget
-        found = GaussianAboveThreshold.calibrated(
-            self.asked_family,
-            threshold=self.threshold,
-            below=below,
-            above=above,
-            epsilon=epsilon,
-            ratio=self.ratio,
-        )
-        return GaussianAboveThreshold(
-            self.family,
-            threshold=self.threshold,
-            sigma_threshold=found.sigma_threshold,
-            sigma_query=found.sigma_query,
-        )
+        if isinstance(self.watcher, GaussianAboveThreshold):
+            return "Gaussian", self.watcher.sigma_threshold, self.watcher.sigma_query
+        return "Laplace", self.watcher.scale_threshold, self.watcher.scale_query
 
-    def sparse_vector(self, watcher: GaussianAboveThreshold, *, entropy: Entropy) -> SparseVector:
-        """The stream of questions under the budget. Values outside the range are cut to it: refusing them would
-        say something about the data.
-        """
-        from dpselect.composition.sparse_vector import SparseVector
 
-        return SparseVector(
-            watcher, budget=self.budget, resample=self.resample, clip=self.clip, outside="clip", entropy=entropy
+def usual_ratio(family: QueryFamily) -> float:
+    """σ_Z/σ_X without other word: 1 where monotone accounting makes ⊤ and ⊥ cost alike, else the usual √3."""
+    return 1.0 if family.monotone else math.sqrt(3.0)
+
+
+def usual_noise(
+    family: QueryFamily, *, threshold: float, budget: float, questions: int, above: int, resample: bool
+) -> GaussianAboveThreshold:
+    """The least noise with which the expectation fits the budget; ``family`` as it is after clipping.
+
+    With new thresholds, ``above`` ⊤ evenly spread make as many runs and a last one without ⊤; each may cost an
+    equal part of the budget. With one threshold kept, the whole transcript may cost the budget.
+
+    >>> from dpselect.privacy.family import QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
+    >>> watcher = usual_noise(family, threshold=0.5, budget=1.0, questions=365, above=36, resample=True)
+    >>> watcher.loss(below=11, above=1) <= 1 / 37, watcher.sigma_query == watcher.sigma_threshold
+    (True, True)
+    """
+    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+
+    ratio = usual_ratio(family)
+    if resample:
+        return GaussianAboveThreshold.calibrated(
+            family,
+            threshold=threshold,
+            below=math.ceil(questions / above),
+            above=1,
+            epsilon=budget / (above + 1),
+            ratio=ratio,
         )
+    return GaussianAboveThreshold.calibrated(
+        family, threshold=threshold, below=max(questions - above, 0), above=above, epsilon=budget, ratio=ratio
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +114,7 @@ class Trial:
     spent: float
 
 
-def simulate(watching: Watching, watcher: GaussianAboveThreshold) -> Trial:
+def simulate(watching: Watching) -> Trial:
     """Runs the real thing on a stand-in: mean F1 against the noiseless answer, share answered and ε spent."""
     import numpy as np
 
@@ -132,7 +130,7 @@ def simulate(watching: Watching, watcher: GaussianAboveThreshold) -> Trial:
     truth = values >= watching.threshold
     scores, answered, spent = [], [], []
     for trial in range(_TRIALS):
-        vector = watching.sparse_vector(watcher, entropy=SeededEntropy(_SEED + trial))
+        vector = watching.build(SeededEntropy(_SEED + trial))
         verdicts = np.zeros(length, dtype=np.bool_)
         # A budget too small for a first question answers nothing.
         given = vector.ask_many(values) if vector.fits else verdicts[:0]

@@ -1,0 +1,93 @@
+"""``watch --plan``: a plan kept in a file says everything about the line, the budget and the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dpselect as dp
+from dpselect.planning import Plan
+
+FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
+
+
+def plan(**changes: object) -> Plan:
+    settings: dict[str, object] = {
+        "contender": "sparse-kept-clipped",
+        "asked": "crossings",
+        "family": FAMILY,
+        "count": 100,
+        "epsilon": 1.0,
+        "threshold": 0.5,
+        "parameters": {"line_scale": 0.02, "question_scale": 0.03, "clip_below": 0.2, "clip_above": 0.1},
+    }
+    return Plan(**(settings | changes))  # type: ignore[arg-type]
+
+
+def test_a_plan_answers_a_stream(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    path = plan().save(tmp_path / "plan.toml")
+    ran = dpselect("watch", "--plan", path, stdin="0.1\n0.9\n0.2\n")
+    assert ran.code == 0, ran.err
+    assert [line["answer"] for line in ran.lines[:-1]] == ["below", "above", "below"]
+    assert ran.lines[-1]["budget"] == 1.0
+    mechanism = plan().mechanism()
+    assert ran.lines[-1]["spent"] == pytest.approx(mechanism.watcher.loss(below=2, above=1), rel=1e-9)
+
+
+def test_a_laplace_plan_answers_too_and_its_dry_run_says_so(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    path = plan(contender="laplace-fresh", parameters={"line_scale": 0.01, "question_scale": 0.01}).save(
+        tmp_path / "plan.toml"
+    )
+    assert "Laplace" in dpselect("watch", "--plan", path, "--dry-run").out
+    assert dpselect("watch", "--plan", path, stdin="0.9\n").lines[0]["answer"] == "above"
+
+
+def test_a_plan_for_a_table_must_be_for_its_family(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    columns = (
+        *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "20"),
+        *("--from", "2013-01-01", "--to", "2013-01-31"),
+    )
+    refused = dpselect("watch", readings, *columns, "--plan", plan().save(tmp_path / "other.toml"))
+    assert refused.code == 2
+    assert "make the plan again" in refused.err
+    from dpselect.tables import Question
+
+    family = Question(user="meter", time="at", value="kwh", cap=10, population=20).family
+    fitting = plan(family=family, epsilon=500.0).save(tmp_path / "plan.toml")
+    ran = dpselect("watch", readings, *columns, "--plan", fitting, "--json")
+    assert ran.code == 0, ran.err
+    above = [line["period"] for line in ran.lines[:-1] if line["answer"] == "above"]
+    assert above == ["2013-01-20", "2013-01-21", "2013-01-22"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--threshold", "0.5"), "--threshold does not go with --plan"),
+        (("--budget", "2"), "--budget does not go with --plan"),
+        (("--clip", "0.1"), "--clip does not go with --plan"),
+        (("--sensitivity", "1"), "--sensitivity does not go with --plan"),
+    ],
+)
+def test_what_the_plan_says_is_not_said_twice(
+    dpselect: Callable[..., object], tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    ran = dpselect("watch", "--plan", plan().save(tmp_path / "plan.toml"), *options)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_other_files_and_other_plans_are_refused_in_one_line(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    junk = tmp_path / "junk.toml"
+    junk.write_text("not = [toml")
+    largest = plan(contender="permute-and-flip", asked="largest", threshold=None, parameters={"scale": 0.1}).save(
+        tmp_path / "largest.toml"
+    )
+    for path in (junk, largest, tmp_path / "missing.toml"):
+        ran = dpselect("watch", "--plan", path)
+        assert ran.code == 2
+        assert ran.err.count("\n") == 1, ran.err
