@@ -1,4 +1,4 @@
-"""End to end on the public data sets; skipped where they are not."""
+"""End to end on the public data sets; skipped where they are not. The data are public, so seeds may be used."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ LONDON = ("--wide", "--user", "LCLid", "--cap", "50", "--population", "5566")
 
 
 def test_peak_on_uci_bikes(dpselect: Callable[..., object], data: Path, tmp_path: Path) -> None:
-    arguments = ("peak", data / "uci_bikes_day.csv", *BIKES, "--epsilon", "0.5", "--mechanism", "permute-and-flip")
+    arguments = ("peak", data / "uci_bikes_day.csv", *BIKES, "--epsilon", "10", "--mechanism", "permute-and-flip")
     ran = dpselect(*arguments, "--json", "--report", tmp_path / "bikes.html")
     assert ran.code == 0, ran.err
-    # The three largest days have 6946, 6917 and 6911 riders; the scale of the noise is 2.
-    assert ran.json["answer"] in {"2012-09-26", "2012-09-21", "2012-10-10", "2012-10-02", "2012-09-20"}
+    assert ran.json["answer"] == "2012-09-26"  # 6,946 riders, 29 more than any other day; the noise has scale 0.1
     assert ran.json["candidates"] == 731
     assert (tmp_path / "bikes.html").stat().st_size > 2000
 
@@ -27,7 +26,7 @@ def test_peak_on_uci_bikes(dpselect: Callable[..., object], data: Path, tmp_path
 def test_watch_on_uci_bikes(dpselect: Callable[..., object], data: Path) -> None:
     ran = dpselect(
         *("watch", data / "uci_bikes_day.csv", *BIKES, "--threshold", "4000", "--budget", 8),
-        *("--clip", 1000, "--expect", 300, "--json"),
+        *("--clip", 1000, "--expect", 300, "--seed", 1, "--json"),
     )
     assert ran.code in (0, 3), ran.err
     *days, summary = ran.lines
@@ -41,7 +40,7 @@ def test_watch_on_uci_bikes(dpselect: Callable[..., object], data: Path) -> None
 def test_peak_on_a_month_of_low_carbon_london(dpselect: Callable[..., object], data: Path) -> None:
     ran = dpselect(
         *("peak", data / "lcl_daily.csv.gz", *LONDON, "--from", "2013-01-01", "--to", "2013-01-31"),
-        *("--epsilon", "1", "--mechanism", "permute-and-flip", "--json"),
+        *("--epsilon", "20", "--mechanism", "permute-and-flip", "--json"),
     )
     assert ran.code == 0, ran.err
     assert ran.json["answer"] == "2013-01-20"
@@ -50,13 +49,13 @@ def test_peak_on_a_month_of_low_carbon_london(dpselect: Callable[..., object], d
 @pytest.mark.slow
 def test_peak_and_watch_on_all_of_low_carbon_london(dpselect: Callable[..., object], data: Path) -> None:
     calendar = ("--from", "2011-11-23", "--to", "2014-02-28")
-    peak = dpselect("peak", data / "lcl_daily.csv.gz", *LONDON, *calendar, "--epsilon", "2", "--json")
+    peak = dpselect("peak", data / "lcl_daily.csv.gz", *LONDON, *calendar, "--epsilon", "2", "--seed", 1, "--json")
     assert peak.code == 0, peak.err
     assert peak.json["candidates"] == 829
     assert peak.json["answer"][:7] in {"2012-12", "2013-01", "2013-02", "2013-03"}
     watch = dpselect(
         *("watch", data / "lcl_daily.csv.gz", *LONDON, *calendar, "--threshold", "14", "--clip", "3"),
-        *("--budget", "8", "--expect", "60", "--json"),
+        *("--budget", "8", "--expect", "60", "--seed", 1, "--json"),
     )
     assert watch.code in (0, 3), watch.err
     above = [day["period"] for day in watch.lines[:-1] if day["answer"] == "above"]

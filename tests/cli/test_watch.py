@@ -224,5 +224,5 @@ def test_a_seeded_stream_is_marked_in_every_line(dpselect: Callable[..., object]
     assert {line["noise"] for line in runs[0].lines} == {"reproducible"}
     assert "not private" in runs[0].err
     assert "Not private." in page.read_text()
-    unseeded = {dpselect(*STREAM, stdin="0.5\n" * 20).out for _ in range(3)}
+    unseeded = {dpselect(*STREAM, stdin="0.5\n" * 60).out for _ in range(4)}
     assert len(unseeded) > 1

@@ -21,7 +21,7 @@ def plan(**changes: object) -> Plan:
         "count": 100,
         "epsilon": 1.0,
         "threshold": 0.5,
-        "parameters": {"line_scale": 0.02, "question_scale": 0.03, "clip_below": 0.2, "clip_above": 0.1},
+        "parameters": {"line_scale": 0.01, "question_scale": 0.01, "clip_below": 0.2, "clip_above": 0.2},
     }
     return Plan(**(settings | changes))  # type: ignore[arg-type]
 
@@ -57,7 +57,7 @@ def test_a_plan_for_a_table_must_be_for_its_family(
     from dpselect.tables import Question
 
     family = Question(user="meter", time="at", value="kwh", cap=10, population=20).family
-    fitting = plan(family=family, epsilon=500.0).save(tmp_path / "plan.toml")
+    fitting = plan(family=family, epsilon=5000.0).save(tmp_path / "plan.toml")
     ran = dpselect("watch", readings, *columns, "--plan", fitting, "--json")
     assert ran.code == 0, ran.err
     above = [line["period"] for line in ran.lines[:-1] if line["answer"] == "above"]

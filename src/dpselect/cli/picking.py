@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -51,12 +52,14 @@ class Tried:
     accuracy: ExpectedAccuracy
 
 
-def try_all(family: QueryFamily, *, candidates: int, epsilon: float) -> dict[MechanismName, Tried]:
+def try_all(
+    family: QueryFamily, *, candidates: int, epsilon: float, names: Iterable[MechanismName] = NAMES
+) -> dict[MechanismName, Tried]:
     """Every mechanism at the same ε on the same simulated series."""
     from dpselect.demo.standin import expected_accuracy
 
     tried: dict[MechanismName, Tried] = {}
-    for name in NAMES:
+    for name in names:
         mechanism = calibrated(name, family, candidates=candidates, epsilon=epsilon)
         tried[name] = Tried(
             name=name, mechanism=mechanism, accuracy=expected_accuracy(mechanism, candidates=candidates)
