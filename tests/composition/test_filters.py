@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import math
+import pickle
+import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -133,6 +137,24 @@ class TestContract:
                 with pytest.raises(BudgetExhausted):
                     fresh.open_run(WATCHER, horizon=50)
         assert fresh.state() == before
+
+    def test_a_copy_of_a_budget_is_refused(self, fresh: Filter) -> None:
+        for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(StateRefused):
+                attempt(fresh)
+
+    def test_threads_cannot_charge_more_than_the_limit(self, fresh: Filter) -> None:
+        def hammer() -> None:
+            for _ in range(400):
+                with contextlib.suppress(BudgetExhausted):
+                    fresh.charge(0.01)
+
+        workers = [threading.Thread(target=hammer) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert fresh.spent <= fresh.limit
 
     def test_it_promises_more_epsilon_for_less_delta(self, fresh: Filter) -> None:
         figures = [fresh.epsilon(delta=delta) for delta in (0.0, 1e-9, 1e-5, 1e-2)]

@@ -19,6 +19,7 @@ from dpselect.composition import PublishedReportingFilter, PureFilter, RepairedR
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
+from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
 
 X, STEP = np.linspace(-9.0, 9.0, 361, retstep=True)
@@ -264,6 +265,27 @@ def test_the_repaired_filter_keeps_its_promise_on_the_counter_example(forced_ent
         assert true_delta(runs, epsilon=1.0) <= delta
         assert 1 - (1 - CLAIMED_DELTA) ** runs <= delta
         assert runs >= 0.9 * delta / CLAIMED_DELTA - 1, "a filter that never lets anything through proves nothing"
+
+
+def test_simulated_failures_of_the_repaired_filter_stay_within_delta(forced_entropy) -> None:
+    delta = 0.1
+    forced = SparseVector(
+        COUNTER_EXAMPLE,
+        filter=RepairedReportingFilter(epsilon=1.0, delta=delta),
+        entropy=forced_entropy([True] * 2000),
+    )
+    runs = runs_until_exhausted(forced)
+    # A failure is a run with a ⊥, whose loss is above what was left; by the law of the first answer, 200,000 times.
+    failures = np.random.default_rng(1).binomial(runs, CLAIMED_DELTA, 200_000) > 0
+    assert failures.mean() <= delta
+    # And with the sparse vector itself, a hundred times.
+    entropy, failed = SeededEntropy(3), 0
+    for _ in range(100):
+        svt = SparseVector(COUNTER_EXAMPLE, filter=RepairedReportingFilter(epsilon=1.0, delta=delta), entropy=entropy)
+        while svt.fits and svt.spent <= 1.0:
+            svt.ask(3.0)
+        failed += svt.spent > 1.0
+    assert failed / 100 <= delta + 3 * math.sqrt(delta * (1 - delta) / 100)
 
 
 def test_the_pure_filter_asks_nothing_where_one_answer_would_cost_too_much() -> None:

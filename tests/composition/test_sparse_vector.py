@@ -278,6 +278,17 @@ class TestRuns:
             svt.ask(0.0)
         assert [run.below for run in svt.runs] == [5, 5, 5]
 
+    def test_a_run_left_over_by_an_interruption_is_ended_before_the_next_question(self) -> None:
+        svt = SparseVector(WATCHER, filter=ZCDPFilter(rho=5.0), horizon=30)
+        while not svt.open_run:
+            svt.ask(0.0)
+        ended = len(svt.runs)
+        # What an interruption right after the answer leaves behind: a ⊤ counted, the run not yet ended.
+        svt._run.above += 1
+        svt.ask(0.0)
+        assert svt.runs[ended][:2] == (1, 1)
+        assert svt.open_run is None or svt.open_run[:2] == (1, 0)
+
     def test_closing_charges_and_refuses(self) -> None:
         svt = SparseVector(WATCHER, budget=1.0)
         svt.ask(0.0)

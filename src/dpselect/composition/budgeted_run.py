@@ -39,16 +39,15 @@ class BudgetedRun:
     """
 
     def __init__(self, plan: RunPlan, *, filter: Filter, entropy: Entropy) -> None:
-        reach = _first_reach(plan, filter.check_run(plan.watcher, horizon=plan.horizon).allowed, filter)
         self._plan = plan
         self._filter = filter
         self._table = loss_table(plan.watcher)
-        self._reach = reach
-        # Counted before any noise is drawn, and settled whatever happens to the draw.
+        # Counted before any noise is drawn, and settled whatever happens after.
         self._allowed = filter.open_run(plan.watcher, horizon=plan.horizon).allowed
         self.below = 0
         self.above = 0
         try:
+            self._reach = _first_reach(plan, self._allowed, filter)
             self._line = _noisy_threshold(plan.watcher, entropy)
         except BaseException:
             filter.close_run(0.0)

@@ -8,6 +8,8 @@ from dpselect.checks import refuse
 
 #: Every finite double is a whole multiple of 2^-1074.
 _GRID = 1074
+#: 2^1024, the first power of two that is no double.
+_INFINITE = 1 << (1024 + _GRID)
 
 
 class ExactSum:
@@ -40,14 +42,14 @@ class ExactSum:
         return self._units
 
     def add(self, value: float) -> None:
-        """Add a finite, non-negative double, exactly."""
+        """Add a non-negative double, exactly."""
         self._units += in_units(value)
 
     def fits(self, value: float, *, limit: float) -> bool:
         """Whether the sum with ``value`` added is still at most ``limit``; compares exactly."""
         if math.isinf(limit):
             return True
-        return not math.isinf(value) and self._units + in_units(value) <= in_units(limit)
+        return self._units + in_units(value) <= in_units(limit)
 
     def upward(self) -> float:
         """The smallest double that is not below the sum."""
@@ -61,7 +63,9 @@ class ExactSum:
 
 
 def in_units(value: float) -> int:
-    """A finite double as a whole number of 2^-1074."""
+    """A double as a whole number of 2^-1074; infinity as a number beyond all others."""
+    if value == math.inf:
+        return _INFINITE
     numerator, denominator = value.as_integer_ratio()
     return numerator << (_GRID + 1 - denominator.bit_length())
 

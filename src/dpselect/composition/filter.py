@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -42,6 +43,10 @@ class Filter(ABC):
 
     def __init__(self) -> None:
         self._run_open = False
+        self._lock = threading.RLock()
+
+    def __reduce__(self) -> str:
+        raise StateRefused("a filter is a budget, and a copy would spend it twice; use state() and from_state()")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.spent} of {self.limit}>"
@@ -101,27 +106,30 @@ class Filter(ABC):
         """Count a release of this cost, before it happens; raises ``BudgetExhausted`` and counts nothing if it does
         not fit.
         """
-        if self._run_open:
-            raise StateRefused("an open run holds the rest of this budget; end the run before charging anything else")
-        if not self.fits(cost):
-            raise self._exhausted(cost)
-        self._count(cost)
+        with self._lock:
+            if self._run_open:
+                raise StateRefused("an open run holds the rest of this budget; end the run before charging anything")
+            if not self.fits(cost):
+                raise self._exhausted(cost)
+            self._count(cost)
 
     def open_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """Let one run of ``watcher`` start, and count what is due beforehand."""
-        if self._run_open:
-            raise StateRefused("this filter already has an open run; end that one first")
-        terms = self.check_run(watcher, horizon=horizon)
-        self._admit_run(terms)
-        self._run_open = True
-        return terms
+        with self._lock:
+            if self._run_open:
+                raise StateRefused("this filter already has an open run; end that one first")
+            terms = self.check_run(watcher, horizon=horizon)
+            self._admit_run(terms)
+            self._run_open = True
+            return terms
 
     def close_run(self, epsilon: float) -> None:
         """Settle the open run at its realised loss."""
-        if not self._run_open:
-            raise StateRefused("no run is open in this filter")
-        self._settle_run(epsilon)
-        self._run_open = False
+        with self._lock:
+            if not self._run_open:
+                raise StateRefused("no run is open in this filter")
+            self._settle_run(epsilon)
+            self._run_open = False
 
     def resume_open_run(self) -> None:
         """Say that a run was open when this filter's state was saved, so that it can be settled."""

@@ -9,6 +9,7 @@ look covers many questions.
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ class LossTable:
         #: What a question after m ⊥ can bring the run to, at worst.
         self._worst: FloatArray = np.empty(0)
         self._grow(_FIRST_BLOCK)
-        self._single = functools.lru_cache(maxsize=1024)(self._single_loss)
+        self._single = functools.lru_cache(maxsize=4096)(self._single_loss)
         #: (below, above, budget) of a run that keeps its threshold after a ⊤ → how far it can go.
         self.reach_kept = functools.lru_cache(maxsize=4096)(self._find_reach_kept)
 
@@ -112,10 +113,12 @@ class LossTable:
         so_far = self.loss(below, above)
         if so_far > 0:
             ahead = min(ahead, 0.9 * asked * (budget / so_far - 1.0))
+        # A power of two, so that runs with other budgets look at the same points and find them computed.
+        ahead = 2.0 ** math.floor(math.log2(ahead)) if ahead >= 1.0 else 0.0
         while ahead >= 1.0:
             corner = below + int(ahead * share + 0.5), above + int(ahead * (1.0 - share) + 0.5)
             # Both answers to a question at the corner lie below this point.
-            if self._single_loss(corner[0] + 1, corner[1] + 1) <= budget:
+            if self.loss(corner[0] + 1, corner[1] + 1) <= budget:
                 return Reach(*corner, final=False)
             ahead /= 4.0
         if self._worst_at(below, above) <= budget:

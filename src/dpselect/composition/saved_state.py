@@ -16,11 +16,12 @@ import hmac
 import json
 from typing import Any
 
-from dpselect.checks import refuse
+from dpselect.checks import counts, refuse
 from dpselect.composition.declared_filters import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher
 from dpselect.composition.loss_table import loss_table
+from dpselect.composition.odometer import plain_cost
 from dpselect.composition.pure_filter import PureFilter
 from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import SparseVector
@@ -92,7 +93,7 @@ def restore(text: str, *, key: bytes | None, entropy: Entropy) -> SparseVector:
             entropy=entropy,
         )
         svt._ended = ExactSum(int(body["ended"], 16))
-        svt._questions = int(body["questions"])
+        svt._questions = int(counts("questions", body["questions"]))
         svt._open = bool(body["open"])
         if body["noise"] != "private":
             svt._noise = "reproducible"
@@ -106,9 +107,10 @@ def restore(text: str, *, key: bytes | None, entropy: Entropy) -> SparseVector:
 
 
 def _charge_lost_run(svt: SparseVector, run: dict[str, Any]) -> None:
-    below, above, charge = int(run["below"]), int(run["above"]), float(run["charge"])
-    # The charge was cut to what the filter allowed; it cannot be much below what the answers cost.
-    if not charge >= 0.999 * loss_table(svt._plan.watcher).loss(below, above):
+    below, above = (int(counts(name, run[name])) for name in ("below", "above"))
+    charge = plain_cost("charge", run["charge"])
+    # The charge was cut to what the filter allowed, which is below the computed loss by its rounding at most.
+    if not charge >= (1.0 - 1e-6) * loss_table(svt._plan.watcher).loss(below, above):
         raise StateRefused("the saved state charges less for its open run than the answers cost")
     svt._filter.resume_open_run()
     svt._filter.close_run(charge)

@@ -150,12 +150,12 @@ class SparseVector:
 
     @property
     def tops(self) -> NDArray[np.int64]:
-        """Which questions were answered ⊤, counted from 0."""
+        """Which questions were answered ⊤, counted from 0 (after :meth:`restore`, those since then)."""
         return np.array(self._tops, dtype=np.int64)
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
-        """The runs that ended, in order."""
+        """The runs that ended, in order (after :meth:`restore`, those since then and the one it ended)."""
         return tuple(
             RunRecord(*record) for record in zip(self._runs_below, self._runs_above, self._runs_epsilon, strict=True)
         )
@@ -310,8 +310,11 @@ class SparseVector:
     def _make_room(self) -> None:
         """Raise unless one more question may be asked; spends nothing and looks at no data."""
         if self._run is not None:
-            self._run.make_room()
-            return
+            if not self._run.over:
+                self._run.make_room()
+                return
+            # An interruption came between the last answer and the end of its run.
+            self._end()
         if not self._open:
             raise StateRefused("this sparse vector is closed; nothing more can be asked")
         if self._forks != forks():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpselect.checks import FloatArray
 from dpselect.composition.declared_filters import AdvancedFilter
 from dpselect.composition.filter import Filter
+from dpselect.composition.loss_table import loss_table
 from dpselect.composition.pure_filter import PureFilter
 from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import RunRecord, SparseVector
@@ -46,28 +47,29 @@ def spend_curve(svt: SparseVector, *, points: int = _POINTS) -> tuple[NDArray[np
     start = svt.questions - sum(lengths)
     spent = max(0.0, svt.spent - sum(run.epsilon for run in records))
     questions, epsilon = [np.array([start])], [np.array([spent])]
+    tops = svt.tops
     for run, length in zip(records, lengths, strict=True):
         inside = np.unique(np.linspace(1, length, min(length, points)).astype(np.int64))
-        costs = _inside(svt, run, start, inside)
+        first, last = np.searchsorted(tops, [start, start + length])
+        costs = _inside(svt, run, tops[first:last] - start, inside)
         questions.append(start + inside)
         epsilon.append(spent + np.maximum.accumulate(costs))
         start, spent = start + length, spent + run.epsilon
     # Covers the rounding of these sums, which are for the eye; what was spent is added exactly elsewhere.
-    curve = np.concatenate(epsilon) * (1.0 + 1e-10)
-    return np.concatenate(questions), curve
+    return np.concatenate(questions), np.concatenate(epsilon) * (1.0 + 1e-10)
 
 
-def _inside(svt: SparseVector, run: RunRecord, start: int, inside: NDArray[np.int64]) -> FloatArray:
-    """What a run had cost after so many of its questions."""
-    tops = svt.tops
-    tops = tops[(tops >= start) & (tops < start + run.below + run.above)] - start
-    whole = np.full(len(inside), run.epsilon)
-    if len(tops) != run.above:
-        return whole
-    above = np.searchsorted(tops, inside, side="left").astype(np.float64)
-    costs = np.asarray(svt.watcher.loss(below=inside - above, above=above), dtype=np.float64)
-    same = abs(costs[-1] - run.epsilon) <= 1e-9 * run.epsilon
-    return np.minimum(costs, run.epsilon) if same else whole
+def _inside(
+    svt: SparseVector, run: RunRecord, tops: NDArray[np.int64], inside: NDArray[np.int64]
+) -> FloatArray | list[float]:
+    """What a run with these ⊤ had cost after so many of its questions."""
+    table = loss_table(svt.watcher)
+    ended_alike = abs(table.loss(run.below, run.above) - run.epsilon) <= 1e-9 * run.epsilon
+    if len(tops) != run.above or not ended_alike:
+        return np.full(len(inside), run.epsilon)
+    above = np.searchsorted(tops, inside, side="left")
+    pairs = zip((inside - above).tolist(), above.tolist(), strict=True)
+    return [min(table.loss(below, tops_so_far), run.epsilon) for below, tops_so_far in pairs]
 
 
 def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
