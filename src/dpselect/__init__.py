@@ -20,6 +20,9 @@ _HOMES = {
     "Enclosure": "dpselect.numerics.enclosure",
     "Loss": "dpselect.privacy.loss",
     "Selection": "dpselect.mechanisms.outcomes",
+    "SparseVector": "dpselect.composition.sparse_vector",
+    "Odometer": "dpselect.composition.odometer",
+    "SeededEntropy": "dpselect.noise.entropy",
     "Verdict": "dpselect.mechanisms.outcomes",
     "GaussianNoisyMax": "dpselect.mechanisms.gaussian_noisy_max",
     "GaussianAboveThreshold": "dpselect.mechanisms.gaussian_above_threshold",
@@ -47,6 +50,8 @@ _ROOMS = {
 __all__ = sorted([*_HOMES, "__version__"])
 
 if TYPE_CHECKING:
+    from dpselect.composition.odometer import Odometer as Odometer
+    from dpselect.composition.sparse_vector import SparseVector as SparseVector
     from dpselect.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold as GaussianAboveThreshold
     from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax as GaussianNoisyMax
@@ -57,6 +62,7 @@ if TYPE_CHECKING:
     from dpselect.mechanisms.outcomes import Selection as Selection
     from dpselect.mechanisms.outcomes import Verdict as Verdict
     from dpselect.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+    from dpselect.noise.entropy import SeededEntropy as SeededEntropy
     from dpselect.numerics.enclosure import Enclosure as Enclosure
     from dpselect.privacy.family import QueryFamily as QueryFamily
     from dpselect.privacy.loss import Loss as Loss

@@ -6,6 +6,7 @@ and otherwise raises :class:`~dpselect.errors.InvalidParameter` with the name, t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -32,7 +33,10 @@ def refuse(name: str, value: object, rule: str) -> InvalidParameter:
 def numbers(name: str, value: ArrayLike | float | Fraction) -> FloatArray:
     """Real numbers without NaN, as a ``float64`` array (0-d for a scalar)."""
     if isinstance(value, Fraction):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise refuse(name, value, "within the range of doubles") from None
     try:
         raw = np.asarray(value)
     except ValueError:
@@ -102,7 +106,20 @@ def counts(name: str, value: ArrayLike | int, *, least: int = 0) -> FloatArray:
         return np.asarray(float(value))
     array = numbers(name, value)
     holds = np.isfinite(array) & (array >= least) & (array <= LARGEST_COUNT) & (array == np.floor(array))
-    return _demand(name, value, array, holds, f"a whole number, {least} or more")
+    limit = " and at most 2^53" if (array > LARGEST_COUNT).any() else ""
+    return _demand(name, value, array, holds, f"a whole number, {least} or more{limit}")
+
+
+def one(check: Callable[..., FloatArray], name: str, value: object, **rules: int) -> float:
+    """A single number that passes one of the checks above; an array is refused.
+
+    >>> one(positive, "sigma", 2)
+    2.0
+    """
+    array = check(name, value, **rules)
+    if array.ndim:
+        raise refuse(name, value, "one number, not an array")
+    return float(array)
 
 
 def broadcast(**arrays: FloatArray) -> list[FloatArray]:

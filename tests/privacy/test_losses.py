@@ -1,6 +1,7 @@
 """The losses of THEORY §2: reference values, laws, corners, and mistakes that must be caught."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -330,3 +331,50 @@ def test_scalars_give_floats_and_arrays_give_arrays():
 def test_extreme_but_valid_input_never_gives_nan(sigma, delta, candidates, width):
     epsilon = noisy_max_epsilon(width=width, sensitivity=delta * width, sigma=sigma, candidates=candidates)
     assert epsilon >= 0.0  # NaN would fail
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "sigma", "candidates"),
+    [
+        (1e-12, 4.472136397415793e-08, 10**12),
+        (1.6457274329605921e-09, 2.153496527424359e-07, 11510044288),
+        (3.8868677889546413e-10, 2.418336268517439e-08, 138896358377),
+    ],
+)
+def test_a_range_ten_million_times_the_noise_stays_on_the_safe_side(sensitivity, sigma, candidates):
+    picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=sensitivity), sigma)
+    proven = picker.certify(candidates)
+    assert proven.lower <= picker.epsilon(candidates) <= proven.upper * (1 + 1e-10)
+
+
+@pytest.mark.parametrize(("threshold", "below", "above"), [(2.0, 10, 0), (-1.0, 0, 3)])
+def test_a_threshold_out_of_reach_costs_next_to_nothing_not_infinity(threshold, below, above):
+    family = QueryFamily(lower=0, upper=1, sensitivity=0.01)
+    watcher = GaussianAboveThreshold(family, threshold=threshold, sigma_threshold=0.01, sigma_query=0.01)
+    assert 0 < watcher.loss(below, above) < 1e-307
+
+
+@settings(max_examples=200, deadline=None)
+@given(lower=st.floats(-1e9, 1e9), gap=st.floats(1e-9, 1e9))
+def test_the_width_is_rounded_up(lower, gap):
+    if lower + gap > lower:
+        family = QueryFamily(lower=lower, upper=lower + gap, sensitivity=0.0)
+        assert Fraction(family.width) >= Fraction(family.upper) - Fraction(family.lower)
+
+
+def test_arrays_are_refused_where_one_number_is_meant():
+    for call in (
+        lambda: GaussianNoisyMax(UNIT, [0.1, 0.2]),
+        lambda: GaussianNoisyMax(UNIT, 0.1).certify([2, 3]),
+        lambda: GaussianNoisyMax.calibrated(UNIT, candidates=[3, 4], epsilon=0.1),
+        lambda: QueryFamily(lower=0, upper=[1, 2], sensitivity=0.1),
+    ):
+        with pytest.raises(InvalidParameter, match="one number, not an array"):
+            call()
+
+
+def test_a_family_is_asked_for_by_name():
+    with pytest.raises(InvalidParameter, match="family must be a QueryFamily"):
+        GaussianNoisyMax(None, 0.1)
+    with pytest.raises(InvalidParameter, match=r"SeededEntropy\(seed\)"):
+        GaussianNoisyMax(UNIT, 0.1).release([0.1, 0.2], entropy=np.random.default_rng(1))

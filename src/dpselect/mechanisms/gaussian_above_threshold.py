@@ -14,6 +14,7 @@ from dpselect.checks import (
     counts,
     finite,
     non_negative,
+    one,
     positive,
     probability,
     refuse,
@@ -28,7 +29,7 @@ from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
 from dpselect.privacy.conversions import renyi_to_approximate
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
 from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
 
@@ -63,10 +64,10 @@ class GaussianAboveThreshold:
     sigma_query: float
 
     def __init__(self, family: QueryFamily, *, threshold: float, sigma_threshold: float, sigma_query: float) -> None:
-        object.__setattr__(self, "family", family)
-        object.__setattr__(self, "threshold", float(finite("threshold", threshold)))
-        object.__setattr__(self, "sigma_threshold", float(positive("sigma_threshold", sigma_threshold)))
-        object.__setattr__(self, "sigma_query", float(positive("sigma_query", sigma_query)))
+        object.__setattr__(self, "family", check_family(family))
+        object.__setattr__(self, "threshold", one(finite, "threshold", threshold))
+        object.__setattr__(self, "sigma_threshold", one(positive, "sigma_threshold", sigma_threshold))
+        object.__setattr__(self, "sigma_query", one(positive, "sigma_query", sigma_query))
 
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """What a transcript of ``below`` ⊥ and ``above`` ⊤ under one noisy threshold cost, known afterwards.
@@ -123,11 +124,11 @@ class GaussianAboveThreshold:
 
     def approximate_epsilon(self, delta: float, horizon: float | None = None) -> float:
         """ε at ``delta``: the best of the pure, profile and Rényi bounds; without a horizon, Zhu–Wang's alone."""
-        target = float(probability("delta", delta))
+        target = one(probability, "delta", delta)
         unbounded = renyi_to_approximate(ORDERS, self.renyi(ORDERS), delta=target)
         if horizon is None:
             return unbounded
-        h = float(counts("horizon", horizon, least=1))
+        h = one(counts, "horizon", horizon, least=1)
         profile = selection_epsilon(target, shift=self._shift(), outputs=h + 1.0)
         return min(unbounded, _number(profile), _number(self.epsilon(h)))
 
@@ -142,7 +143,7 @@ class GaussianAboveThreshold:
         )
         if horizon is None:
             return unbounded
-        h = float(counts("horizon", horizon, least=1))
+        h = one(counts, "horizon", horizon, least=1)
         return unwrap(np.minimum(unbounded, selection_renyi(alpha, shift=self._shift(), outputs=h + 1.0)))
 
     def start(
@@ -218,8 +219,8 @@ class GaussianAboveThreshold:
         >>> watcher.epsilon(horizon=50) <= 0.05, round(watcher.sigma_threshold, 4)
         (True, 0.1917)
         """
-        target = float(positive("epsilon", epsilon))
-        proportion = float(positive("ratio", ratio))
+        target = one(positive, "epsilon", epsilon)
+        proportion = one(positive, "ratio", ratio)
         if (horizon is None) == (below is None and above is None):
             raise refuse("horizon", horizon, "given, or else below and above, and not both")
         if family.sensitivity == 0:
@@ -229,9 +230,9 @@ class GaussianAboveThreshold:
             return cls(family, threshold=threshold, sigma_threshold=sigma, sigma_query=proportion * sigma)
 
         if horizon is not None:
-            h = float(counts("horizon", horizon, least=1))
+            h = one(counts, "horizon", horizon, least=1)
             return at(smallest_safe(lambda sigma: _number(at(sigma).epsilon(h)), target, start=family.width))
-        m, k = float(counts("below", below or 0)), float(counts("above", above or 0))
+        m, k = one(counts, "below", below or 0), one(counts, "above", above or 0)
         if m + k == 0:
             raise refuse("below and above", (below, above), "a transcript of at least one answer")
         return at(smallest_safe(lambda sigma: _number(at(sigma).loss(m, k)), target, start=family.width))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, non_negative, positive, probability, refuse, unwrap
+from dpselect.checks import FloatArray, broadcast, counts, non_negative, one, positive, probability, refuse, unwrap
 from dpselect.mechanisms.noisy_max import Ranking, Selections, peel, select, select_many
 from dpselect.mechanisms.outcomes import Selection
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
@@ -15,7 +15,7 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import NORMAL
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, relative_shift
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
 from dpselect.privacy.renyi import selection_renyi
@@ -48,7 +48,8 @@ class GaussianNoisyMax:
     sigma: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", float(positive("sigma", self.sigma)))
+        check_family(self.family)
+        object.__setattr__(self, "sigma", one(positive, "sigma", self.sigma))
 
     @property
     def _shift(self) -> float:
@@ -98,7 +99,7 @@ class GaussianNoisyMax:
 
     def renyi(self, alpha: ArrayLike, candidates: float) -> float | FloatArray:
         """Rényi divergence of order ``alpha`` between neighbours, at most."""
-        d = float(counts("candidates", candidates, least=2))
+        d = one(counts, "candidates", candidates, least=2)
         return selection_renyi(alpha, shift=self._shift, outputs=d)
 
     def release(
@@ -144,8 +145,8 @@ class GaussianNoisyMax:
         >>> picker.epsilon(candidates=365) <= 0.1, round(picker.sigma, 4)
         (True, 0.1679)
         """
-        target = float(positive("epsilon", epsilon))
-        d = float(counts("candidates", candidates, least=2))
+        target = one(positive, "epsilon", epsilon)
+        d = one(counts, "candidates", candidates, least=2)
         if family.sensitivity == 0:
             raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is no smallest one")
         sigma = smallest_safe(

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, counts, positive, probability, unwrap
+from dpselect.checks import FloatArray, counts, one, positive, probability, unwrap
 from dpselect.mechanisms.grid_release import Release, noise_of, on_grid
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.discrete import discrete_gaussian
@@ -20,7 +20,7 @@ from dpselect.privacy.discrete_gaussian import (
     gaussian_release_rho,
     gaussian_release_sigma,
 )
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.grid import Grid
 from dpselect.privacy.loss import Loss
 
@@ -55,8 +55,9 @@ class GaussianRelease:
     delta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", float(positive("sigma", self.sigma)))
-        object.__setattr__(self, "delta", float(probability("delta", self.delta)))
+        check_family(self.family)
+        object.__setattr__(self, "sigma", one(positive, "sigma", self.sigma))
+        object.__setattr__(self, "delta", one(probability, "delta", self.delta))
 
     @property
     def grid(self) -> Grid:

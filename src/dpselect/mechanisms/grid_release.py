@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray
+from dpselect.checks import FloatArray, refuse
 from dpselect.mechanisms.outcomes import Noise
 from dpselect.noise.entropy import Entropy
 from dpselect.privacy.grid import Grid
@@ -56,4 +56,6 @@ def noise_of(entropy: Entropy) -> Noise:
     >>> noise_of(SeededEntropy(1))
     'reproducible'
     """
+    if isinstance(entropy, type) or not hasattr(entropy, "words"):
+        raise refuse("entropy", entropy, "left out, or SeededEntropy(seed) for a reproducible answer")
     return "private" if entropy.private else "reproducible"

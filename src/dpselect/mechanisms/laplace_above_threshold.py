@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, finite, positive
+from dpselect.checks import FloatArray, finite, one, positive
 from dpselect.mechanisms.threshold_run import Run, Runs, run_many, start
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
@@ -17,7 +17,7 @@ from dpselect.privacy.classical import (
     laplace_threshold_loss,
     laplace_threshold_scales,
 )
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class LaplaceAboveThreshold:
     scale_query: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", float(finite("threshold", self.threshold)))
+        check_family(self.family)
+        object.__setattr__(self, "threshold", one(finite, "threshold", self.threshold))
         for name in ("scale_threshold", "scale_query"):
-            object.__setattr__(self, name, float(positive(name, getattr(self, name))))
+            object.__setattr__(self, name, one(positive, name, getattr(self, name)))
 
     def epsilon(self, horizon: int | None = None, *, above: int = 1) -> float:
         """ε of a run that stops after ``above`` ⊤ under one threshold (and after ``horizon`` questions)."""

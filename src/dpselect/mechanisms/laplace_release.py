@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, counts, positive, unwrap
+from dpselect.checks import FloatArray, counts, one, positive, unwrap
 from dpselect.mechanisms.grid_release import Release, noise_of, on_grid
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.discrete import discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.privacy.classical import calibrated_scale, upward
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.grid import Grid
 from dpselect.privacy.loss import Loss
 
@@ -48,7 +48,8 @@ class LaplaceRelease:
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", float(positive("scale", self.scale)))
+        check_family(self.family)
+        object.__setattr__(self, "scale", one(positive, "scale", self.scale))
 
     @property
     def grid(self) -> Grid:
@@ -83,8 +84,8 @@ class LaplaceRelease:
         >>> 0.49999 < LaplaceRelease.calibrated(family, candidates=365, epsilon=0.5).epsilon(365) <= 0.5
         True
         """
-        target = Fraction(float(positive("epsilon", epsilon)))
-        number = int(counts("candidates", candidates, least=1))
+        target = Fraction(one(positive, "epsilon", epsilon))
+        number = int(one(counts, "candidates", candidates, least=1))
         scale = calibrated_scale("scale", number * Fraction(family.sensitivity) / target, epsilon=epsilon)
         # Rounding to the grid may raise the sensitivity, and the grid follows the scale: two or three rounds.
         while (found := cls(family, scale=scale)).epsilon(number) > epsilon:

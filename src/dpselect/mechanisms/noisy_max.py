@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.checks import FloatArray, counts, refuse
+from dpselect.checks import FloatArray, counts, one, refuse
 from dpselect.errors import InvalidData
 from dpselect.mechanisms.grid_release import noise_of
 from dpselect.mechanisms.outcomes import Noise, Selection
@@ -86,7 +86,7 @@ def select_many(
 ) -> Selections:
     """The winners of ``times`` independent selections; doubles only."""
     admitted = admit(values, family=mechanism.family, outside=outside)
-    number = int(counts("times", times, least=1))
+    number = int(one(counts, "times", times, least=1))
     if not isinstance(admitted, np.ndarray):
         raise InvalidData("values must be doubles, or integers within ±2**53, to be released many times at once")
     each = Fraction(one_epsilon(mechanism, candidates=len(admitted)))
@@ -111,7 +111,7 @@ def peel(
     the rounds add.
     """
     admitted = admit(values, family=mechanism.family, outside=outside)
-    rounds = int(counts("k", k, least=1))
+    rounds = int(one(counts, "k", k, least=1))
     if rounds > len(admitted):
         raise refuse("k", k, f"at most the number of candidates, {len(admitted)}")
     loss = Loss(epsilon=peeling_epsilon(mechanism, candidates=len(admitted), k=rounds))

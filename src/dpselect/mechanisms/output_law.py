@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
-from dpselect.checks import FloatArray, finite, positive, refuse
+from dpselect.checks import FloatArray, finite, one, positive, refuse
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.quantiles import NORMAL, Law
 
@@ -42,7 +42,7 @@ def noisy_max_probabilities(values: ArrayLike, *, scale: float, law: Law = NORMA
     >>> noisy_max_probabilities([0.0, np.log(3)], scale=1.0, law=GUMBEL).round(12).tolist()
     [0.25, 0.75]
     """
-    scores = np.atleast_1d(finite("values", values)) / float(positive("scale", scale))
+    scores = np.atleast_1d(finite("values", values)) / one(positive, "scale", scale)
     points, weights = _panels(scores, width=1.0)
     log_density, log_cdf = _log_law(law, points[None, :] - scores[:, None])
     # Sums of logarithms, minus the candidate's own: where that is −∞ − (−∞), the density is 0 as well.
@@ -74,7 +74,7 @@ def transcript_probability(
     asked = np.atleast_1d(finite("values", values))[: len(verdicts)]
     if len(asked) != len(verdicts):
         raise refuse("verdicts", len(verdicts), "no more than there are values")
-    ratio = float(positive("scale_threshold", scale_threshold)) / float(positive("scale_query", scale_query))
+    ratio = one(positive, "scale_threshold", scale_threshold) / one(positive, "scale_query", scale_query)
     kinks = np.append((asked - threshold) / scale_threshold, 0.0)
     points, weights = _panels(kinks, width=min(1.0, 1.0 / ratio), inner=np.zeros(1))
     exponent = _log_law(law, points)[0]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, positive
+from dpselect.checks import FloatArray, one, positive
 from dpselect.mechanisms.noisy_max import Ranking, Selections, peel, select, select_many
 from dpselect.mechanisms.outcomes import Selection
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import EXPONENTIAL
 from dpselect.privacy.classical import bounded_hazard_epsilon, bounded_hazard_scale
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class PermuteAndFlip:
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", float(positive("scale", self.scale)))
+        check_family(self.family)
+        object.__setattr__(self, "scale", one(positive, "scale", self.scale))
 
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """ε of one release: the same for every number of candidates above one."""

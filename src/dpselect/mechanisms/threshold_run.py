@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray, counts, refuse
+from dpselect.checks import FloatArray, counts, one, refuse
 from dpselect.errors import InvalidData, StateRefused
 from dpselect.mechanisms.grid_release import noise_of
 from dpselect.mechanisms.outcomes import Noise, Verdict
@@ -201,7 +201,7 @@ def run_many(
     if until not in ("first", "all"):
         raise refuse("until", until, '"first" or "all"')
     admitted = admit(values, family=mechanism.family, outside=outside)
-    number = int(counts("times", times, least=1))
+    number = int(one(counts, "times", times, least=1))
     if not isinstance(admitted, np.ndarray):
         raise InvalidData("values must be doubles, or integers within ±2**53, to be asked many times at once")
     verdicts = scan_rows(

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpselect.checks import FloatArray
 from dpselect.numerics.factors import Factors
-from dpselect.numerics.normal import log_cdf_and_hazard, log_cdf_bend, log_cdf_step
+from dpselect.numerics.normal import log_cdf_and_hazard, log_cdf_bend, log_cdf_step, log_tail_step
 
 #: A window ends where the integrand has fallen by exp(-DROP) from its peak: 4e-20 of it.
 DROP = 44.0
@@ -196,11 +196,14 @@ def _gain(hill: Hill, shifts: FloatArray, g: int) -> tuple[FloatArray, FloatArra
     upper, height, height_error = hill.moved(np.where(np.abs(step) < 1e-3, 0.0, step), partial)
     shift = shifts[:, g, None]
 
-    def rise(offset: FloatArray) -> FloatArray:
-        return np.asarray(counts[:, g, None] * log_cdf_step(upper.argument(g, offset) - shift, shift))
-
     def curve(offset: FloatArray) -> FloatArray:
-        return np.asarray(upper.height(offset) + np.log(-np.expm1(-rise(offset))))
+        y = upper.argument(g, offset) - shift
+        gain = np.log(-np.expm1(-counts[:, g, None] * log_cdf_step(y, shift)))
+        # Far up the tail the step itself underflows, its logarithm does not.
+        far = y > 30.0
+        if far.any():
+            gain = np.where(far, np.log(counts[:, g, None]) + log_tail_step(np.maximum(y, 30.0), shift), gain)
+        return np.asarray(upper.height(offset) + gain)
 
     def slope(offset: FloatArray) -> FloatArray:
         y = upper.argument(g, offset) - shift

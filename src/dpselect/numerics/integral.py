@@ -169,7 +169,9 @@ def _relative_change(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _quick_log_ratio(rows: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """The quick rule; its error is infinite or NaN where it did not settle."""
-    value, error, _, _ = _one_window(Factors(*rows[:3]), rows[3])
+    factors = Factors(*rows[:3])
+    centre = modes(factors)
+    value, error, _ = _one_window(factors, rows[3], centre, factors.slopes * centre[:, None] + factors.offsets)
     return value, error
 
 
@@ -178,40 +180,45 @@ def _two_window_log_ratio(rows: list[FloatArray]) -> tuple[FloatArray, FloatArra
     factors, shifts = Factors(*rows[:3]), rows[3]
     moved = Factors(factors.counts, factors.slopes, factors.offsets + shifts)
     nothing = np.zeros_like(shifts)
-    _, error, centre, area = _one_window(factors, nothing)
-    _, moved_error, moved_centre, moved_area = _one_window(moved, nothing)
-    step = moved_centre - centre
+    centre = modes(factors)
+    base = factors.slopes * centre[:, None] + factors.offsets
+    step = modes(moved) - centre
+    # One rounding of slope·centre + offset serves both windows: two would tilt the hills against each other.
+    moved_base = base + (factors.slopes * step[:, None] + shifts)
+    _, error, area = _one_window(factors, nothing, centre, base)
+    _, moved_error, moved_area = _one_window(moved, nothing, centre + step, moved_base)
     parts = [-step * (centre + 0.5 * step), np.log(moved_area / area)]
     for j in range(factors.width):
-        base = factors.slopes[:, j] * centre + factors.offsets[:, j]
-        rise = log_cdf_step(base, factors.slopes[:, j] * step + shifts[:, j])
+        rise = log_cdf_step(base[:, j], factors.slopes[:, j] * step + shifts[:, j])
         parts.append(factors.counts[:, j] * rise)
     size = np.sum(np.abs(parts), axis=0)
     return np.sum(parts, axis=0), error + moved_error + _EPS * (64.0 + 4.0 * size)
 
 
-def _one_window(factors: Factors, shifts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Per cell: the log ratio, its error, the mode, and ∫ f relative to f at the mode.
+def _one_window(
+    factors: Factors, shifts: FloatArray, centre: FloatArray, base: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Per cell: the log ratio, its error, and ∫ f relative to f at the mode; ``base`` = slope·centre + offset.
 
     With shifts of zero the log ratio is 0 and the error is the relative error of the integral.
     """
-    centre = modes(factors)
-    log_cdf, hazard = log_cdf_and_hazard(factors.slopes * centre[:, None] + factors.offsets)
+    log_cdf, hazard = log_cdf_and_hazard(base)
     left, right = _window(factors, centre, log_cdf, hazard)
     results = np.empty((3, len(factors)))
     for start in range(0, len(factors), _BLOCK):
         block = slice(start, start + _BLOCK)
         results[:, block] = _trapezoid(
-            factors.take(block), shifts[block], centre[block], log_cdf[block], left[block], right[block]
+            factors.take(block), shifts[block], centre[block], base[block], log_cdf[block], left[block], right[block]
         )
     value, error, area = results
-    return value, error, centre, area
+    return value, error, area
 
 
 def _trapezoid(
     factors: Factors,
     shifts: FloatArray,
     centre: FloatArray,
+    base: FloatArray,
     log_cdf: FloatArray,
     left: FloatArray,
     right: FloatArray,
@@ -226,7 +233,7 @@ def _trapezoid(
     reach = np.zeros(len(factors))
     for j in range(factors.width):
         count, slope, shift = factors.counts[:, j], factors.slopes[:, j], shifts[:, j]
-        y = (slope * centre + factors.offsets[:, j])[:, None] + slope[:, None] * offset
+        y = base[:, j, None] + slope[:, None] * offset
         here, hazards = log_cdf_and_hazard(y)
         height += count[:, None] * (here - log_cdf[:, j, None])
         reach = np.maximum(reach, shift * (np.maximum(np.abs(y[:, 0]), np.abs(y[:, -1])) + shift))

@@ -90,6 +90,23 @@ def log_cdf_step(y: FloatArray, step: FloatArray) -> FloatArray:
     return np.where(step < 0, -result, result)
 
 
+def log_tail_step(y: FloatArray, step: FloatArray) -> FloatArray:
+    """log(log Φ(y + step) - log Φ(y)) for y ≥ 30 and step > 0, where Φ is 1 to all digits.
+
+    >>> log_tail_step(np.array([100.0]), np.array([0.1])).round(6).tolist()
+    [-5005.524254]
+    """
+    reach = step * (y + step)
+    mean = np.zeros(np.broadcast_shapes(y.shape, step.shape))
+    for node, weight in zip(*_RULES[-1][1:], strict=True):
+        part = np.where(reach <= SMALL_STEP, node * step, 0.0)
+        mean += weight * np.exp(-part * (y + 0.5 * part))
+    wide = erfcx(y * _SQRT_HALF) - np.exp(-step * (y + 0.5 * step)) * erfcx((y + step) * _SQRT_HALF)
+    density = -0.5 * y * y + np.log(_INVERSE_SQRT_2PI)
+    logs = np.where(reach <= SMALL_STEP, np.log(step * mean), np.log(np.sqrt(np.pi / 2) * wide))
+    return np.asarray(density + logs)
+
+
 #: Coefficients of dg/dy in powers of y^-2, g(y) = φ(y)/Φ(y) + y, y → -∞ (the asymptotic series of Mills' ratio).
 _TAIL_SERIES = (1.0, -6.0, 50.0, -518.0, 6354.0, -89782.0)
 _DEEP = -25.0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpselect.checks import FloatArray
-from dpselect.errors import DPSelectError
+from dpselect.errors import InvalidParameter
 
 
 def smallest_safe(
@@ -34,12 +34,14 @@ def smallest_safe(
     while excess(high) > 0:
         low, high, step = high, high + step, step * 2
         if high > 700:
-            raise DPSelectError(f"no value reaches the target {target!r}; it is too small to be met")
+            raise InvalidParameter(f"epsilon must be large enough for some noise to reach it; got {target!r}")
     step = 1.0
     while low == high or excess(low) <= 0:
         low, high, step = low - step, min(high, low), step * 2
         if low < -700:
-            raise DPSelectError(f"every value meets the target {target!r}; there is no smallest one")
+            raise InvalidParameter(
+                f"epsilon must be small enough to need noise; got {target!r}, which no noise exceeds"
+            )
     # Regula falsi on logarithms (Illinois), which keeps the bracket; then bisection takes what is left.
     at_low, at_high = excess(low), excess(high)
     for _ in range(200):

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, finite, non_negative, positive, refuse, unwrap
+from dpselect.checks import FloatArray, broadcast, counts, finite, non_negative, one, positive, refuse, unwrap
 from dpselect.errors import InvalidParameter
 from dpselect.numerics.careful import LogEstimate
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
@@ -163,11 +163,11 @@ def mixed_run_loss(
     if not asked[0] and not asked[1]:
         raise InvalidParameter("a run must hold at least one question; got none")
     questions = [question for side in asked for question in side]
-    delta = float(non_negative("sensitivity", sensitivity))
+    delta = one(non_negative, "sensitivity", sensitivity)
     narrowest = min(question.upper - question.lower for question in questions)
     if delta > narrowest:
         raise refuse("sensitivity", sensitivity, f"at most the narrowest range in the run, {narrowest!r}")
-    sigma_x = float(positive("sigma_threshold", sigma_threshold))
+    sigma_x = one(positive, "sigma_threshold", sigma_threshold)
     sides = []
     for sign, side in zip((1.0, -1.0), asked, strict=True):
         noise = np.array([question.sigma_query for question in side])
@@ -190,11 +190,11 @@ def certify_transcript(
     monotone: bool = False,
 ) -> Enclosure:
     """A rigorous enclosure of a transcript's loss, from exact rationals in ball arithmetic."""
-    powers = [int(counts("below", below)), int(counts("above", above))]
+    powers = [int(one(counts, "below", below)), int(one(counts, "above", above))]
     a, b, rho = (Fraction(value) for value in (lower, upper, threshold))
-    noise = Fraction(float(positive("sigma_query", sigma_query)))
-    slope = Fraction(float(positive("sigma_threshold", sigma_threshold))) / noise
-    shift = min(Fraction(float(non_negative("sensitivity", sensitivity))), b - a) / noise
+    noise = Fraction(one(positive, "sigma_query", sigma_query))
+    slope = Fraction(one(positive, "sigma_threshold", sigma_threshold)) / noise
+    shift = min(Fraction(one(non_negative, "sensitivity", sensitivity)), b - a) / noise
     slopes, offsets = [slope, -slope], [(rho - b) / noise, (a - rho) / noise]
     moves = [[shift, Fraction(0)], [Fraction(0), shift]] if monotone else [[shift, shift]]
     found = [enclose_log_ratio(powers, slopes, offsets, shifts) for shifts in moves]

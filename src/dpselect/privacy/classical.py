@@ -21,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, positive, refuse, unwrap
+from dpselect.checks import FloatArray, broadcast, counts, one, positive, refuse, unwrap
 from dpselect.privacy.family import QueryFamily
 
 
@@ -78,7 +78,7 @@ def bounded_hazard_epsilon(
     >>> bounded_hazard_epsilon(counts, scale=4, candidates=[1, 2, 50]).tolist()
     [0.0, 0.25, 0.25]
     """
-    epsilon = upward(_largest_gap(family) / Fraction(float(positive("scale", scale))))
+    epsilon = upward(_largest_gap(family) / Fraction(one(positive, "scale", scale)))
     if candidates is None:
         return epsilon
     return unwrap(np.where(counts("candidates", candidates, least=1) > 1, epsilon, 0.0))
@@ -90,7 +90,7 @@ def bounded_hazard_scale(family: QueryFamily, *, epsilon: float) -> float:
     >>> bounded_hazard_scale(QueryFamily(lower=0, upper=1, sensitivity=0.25), epsilon=0.5)
     1.0
     """
-    target = Fraction(float(positive("epsilon", epsilon)))
+    target = Fraction(one(positive, "epsilon", epsilon))
     return calibrated_scale("scale", _largest_gap(family) / target, epsilon=epsilon)
 
 
@@ -172,10 +172,10 @@ def laplace_threshold_epsilon(
     0.5
     """
     threshold_cost, query_cost = _threshold_costs(family, scale_threshold, scale_query)
-    most = int(counts("above", above, least=1))
+    most = int(one(counts, "above", above, least=1))
     if horizon is None:
         return upward(threshold_cost + most * query_cost * (1 if family.monotone else 2))
-    steps = int(counts("horizon", horizon, least=1))
+    steps = int(one(counts, "horizon", horizon, least=1))
     # The loss grows with either count, so the longest transcripts are the dearest. Along m + k = steps it
     # is a tent or two (a minimum of lines) with its peaks at k = (steps ± ratio)/2 or steps/2.
     ratio = threshold_cost / query_cost if query_cost else Fraction(0)
@@ -195,8 +195,8 @@ def laplace_threshold_scales(family: QueryFamily, *, epsilon: float, above: int 
     >>> laplace_threshold_scales(QueryFamily(lower=0, upper=9, sensitivity=1, monotone=True), epsilon=1.0)
     (2.0, 2.0)
     """
-    target = Fraction(float(positive("epsilon", epsilon)))
-    weight = int(counts("above", above, least=1)) * (1 if family.monotone else 2)
+    target = Fraction(one(positive, "epsilon", epsilon))
+    weight = int(one(counts, "above", above, least=1)) * (1 if family.monotone else 2)
     sensitivity = Fraction(family.sensitivity)
     for_threshold = target / (1 + Fraction(weight ** (2.0 / 3.0)))
     scale_threshold = calibrated_scale("scale_threshold", sensitivity / for_threshold, epsilon=epsilon)
@@ -208,8 +208,8 @@ def _threshold_costs(family: QueryFamily, scale_threshold: float, scale_query: f
     """Δ over the two scales, exactly."""
     sensitivity = Fraction(family.sensitivity)
     return (
-        sensitivity / Fraction(float(positive("scale_threshold", scale_threshold))),
-        sensitivity / Fraction(float(positive("scale_query", scale_query))),
+        sensitivity / Fraction(one(positive, "scale_threshold", scale_threshold)),
+        sensitivity / Fraction(one(positive, "scale_query", scale_query)),
     )
 
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, non_negative, numbers, probability, refuse
+from dpselect.checks import FloatArray, broadcast, non_negative, numbers, one, probability, refuse
 
 _UP = 1.0 + 1e-14
 
@@ -32,7 +32,7 @@ def renyi_to_probabilistic(alpha: ArrayLike, renyi: ArrayLike, *, delta: float) 
     1.779213...
     """
     orders, values = _curve(alpha, renyi)
-    log_delta = math.log(float(probability("delta", delta)))
+    log_delta = math.log(one(probability, "delta", delta))
     return float(np.min(values - log_delta / (orders - 1.0))) * _UP
 
 
@@ -45,7 +45,7 @@ def renyi_to_approximate(alpha: ArrayLike, renyi: ArrayLike, *, delta: float) ->
     1.4180106...
     """
     orders, values = _curve(alpha, renyi)
-    log_delta = math.log(float(probability("delta", delta)))
+    log_delta = math.log(one(probability, "delta", delta))
     found = values + np.log1p(-1.0 / orders) - (log_delta + np.log(orders)) / (orders - 1.0)
     best = float(np.min(found))
     return max(0.0, best + abs(best) * 1e-14 + 1e-15)

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpselect.checks import FloatArray, counts, non_negative, positive, probability, refuse
+from dpselect.checks import FloatArray, counts, non_negative, one, positive, probability, refuse
 from dpselect.numerics.discrete_profile import discrete_gaussian_delta, is_smooth
 from dpselect.privacy.classical import upward
 from dpselect.privacy.family import QueryFamily
@@ -44,7 +44,7 @@ def gaussian_release_delta(family: QueryFamily, *, sigma: float, candidates: int
     8.1...e-06
     """
     scale, shift, coordinates = _in_steps(family, sigma, candidates)
-    level = float(non_negative("epsilon", epsilon))
+    level = one(non_negative, "epsilon", epsilon)
     if shift == 0:
         return 0.0
     concentrated = _delta_from_rho(gaussian_release_rho(family, sigma=sigma, candidates=coordinates), level)
@@ -61,8 +61,8 @@ def gaussian_release_epsilon(family: QueryFamily, *, sigma: float, candidates: i
     >>> round(gaussian_release_epsilon(family, sigma=0.1, candidates=365, delta=1e-5), 3)
     0.69
     """
-    allowed = float(probability("delta", delta))
-    scale, number = float(positive("sigma", sigma)), int(counts("candidates", candidates, least=1))
+    allowed = one(probability, "delta", delta)
+    scale, number = one(positive, "sigma", sigma), int(one(counts, "candidates", candidates, least=1))
     return _search_epsilon(family, scale, number, allowed)
 
 
@@ -83,7 +83,7 @@ def gaussian_release_sigma(family: QueryFamily, *, candidates: int, epsilon: flo
     >>> round(gaussian_release_sigma(family, candidates=365, epsilon=0.69, delta=1e-5), 3)
     0.1
     """
-    level, allowed = float(positive("epsilon", epsilon)), float(probability("delta", delta))
+    level, allowed = one(positive, "epsilon", epsilon), one(probability, "delta", delta)
     if family.sensitivity == 0:
         raise refuse("sensitivity", 0.0, "positive to calibrate noise against")
 
@@ -95,9 +95,9 @@ def gaussian_release_sigma(family: QueryFamily, *, candidates: int, epsilon: flo
 
 def _in_steps(family: QueryFamily, sigma: float, candidates: int) -> tuple[Fraction, int, int]:
     """σ and the sensitivity on the grid, and d."""
-    scale = float(positive("sigma", sigma))
+    scale = one(positive, "sigma", sigma)
     grid = Grid.for_release(family, scale=scale)
-    return grid.in_steps(scale), grid.sensitivity(family), int(counts("candidates", candidates, least=1))
+    return grid.in_steps(scale), grid.sensitivity(family), int(one(counts, "candidates", candidates, least=1))
 
 
 def _delta_from_rho(rho: float, epsilon: float) -> float:

@@ -7,16 +7,24 @@ import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpselect.checks import finite, non_negative, refuse
+from dpselect.checks import finite, non_negative, one, refuse
 from dpselect.errors import SensitivityClipped
 
 
 def _rounded(name: str, value: float | Fraction, toward: float) -> float:
     """A ``float`` on the ``toward`` side of an exact ``Fraction``; a ``float`` is taken as it stands."""
-    number = float(finite(name, value))
+    number = one(finite, name, value)
     if isinstance(value, Fraction) and (Fraction(number) - value) * (1 if toward > 0 else -1) < 0:
         number = math.nextafter(number, toward)
     return number
+
+
+def _difference_up(larger: float, smaller: float) -> float:
+    """``larger - smaller``, never below the exact difference."""
+    rounded = larger - smaller
+    if math.isfinite(rounded) and math.fsum((larger, -smaller, -rounded)) > 0:
+        return math.nextafter(rounded, math.inf)
+    return rounded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +61,7 @@ class QueryFamily:
         upper = _rounded("upper", self.upper, math.inf)
         if not lower < upper:
             raise refuse("upper", upper, f"above lower = {lower!r}")
-        width = float(finite("upper - lower", upper - lower))
+        width = one(finite, "upper - lower", _difference_up(upper, lower))
         non_negative("sensitivity", self.sensitivity)
         sensitivity = _rounded("sensitivity", self.sensitivity, math.inf)
         if not isinstance(self.monotone, bool):
@@ -71,16 +79,27 @@ class QueryFamily:
 
     @property
     def width(self) -> float:
-        """c = b - a."""
-        return self.upper - self.lower
+        """c = b - a, rounded up."""
+        return _difference_up(self.upper, self.lower)
 
     def near(self, threshold: float, *, below: float, above: float) -> QueryFamily:
         """The family after clipping every query to [threshold - below, threshold + above] (THEORY §5).
 
         Clipping is 1-Lipschitz, so Δ and monotonicity stay, while the range, and with it the cost, shrinks.
         """
-        low = max(self.lower, float(finite("threshold", threshold)) - float(non_negative("below", below)))
-        high = min(self.upper, threshold + float(non_negative("above", above)))
+        low = max(self.lower, one(finite, "threshold", threshold) - one(non_negative, "below", below))
+        high = min(self.upper, threshold + one(non_negative, "above", above))
         if not low < high:
             raise refuse("below and above", (below, above), "wide enough to leave a range around the threshold")
         return QueryFamily(lower=low, upper=high, sensitivity=min(self.sensitivity, high - low), monotone=self.monotone)
+
+
+def check_family(family: object) -> QueryFamily:
+    """The family itself; anything else is refused.
+
+    >>> check_family(QueryFamily(lower=0, upper=1, sensitivity=0.1)).upper
+    1.0
+    """
+    if not isinstance(family, QueryFamily):
+        raise refuse("family", family, "a QueryFamily, such as QueryFamily(lower=0, upper=1, sensitivity=0.01)")
+    return family

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpselect.checks import refuse
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -15,3 +17,8 @@ class Loss:
 
     epsilon: float
     delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if not (isinstance(value, float | int) and value >= 0):
+                raise refuse(name, value, "a number, zero or more")

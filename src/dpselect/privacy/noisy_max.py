@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, non_negative, positive, unwrap
+from dpselect.checks import FloatArray, broadcast, counts, non_negative, one, positive, unwrap
 from dpselect.numerics.careful import LogEstimate
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.integral import log_ratio, single_cell
@@ -69,8 +69,8 @@ def certify_noisy_max(
     *, lower: float, upper: float, sensitivity: float, sigma: float, candidates: int, monotone: bool = False
 ) -> Enclosure:
     """A rigorous enclosure of the same ε, from exact rationals in ball arithmetic."""
-    d = float(counts("candidates", candidates, least=2))
-    width, noise = Fraction(upper) - Fraction(lower), Fraction(float(positive("sigma", sigma)))
-    delta = min(Fraction(float(non_negative("sensitivity", sensitivity))), width)
+    d = one(counts, "candidates", candidates, least=2)
+    width, noise = Fraction(upper) - Fraction(lower), Fraction(one(positive, "sigma", sigma))
+    delta = min(Fraction(one(non_negative, "sensitivity", sensitivity)), width)
     shift = int(relative_shift(monotone)) * delta / noise
     return enclose_log_ratio([int(d) - 1], [Fraction(1)], [-width / noise], [shift])

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, counts, numbers, refuse, unwrap
+from dpselect.checks import FloatArray, counts, numbers, one, refuse, unwrap
 from dpselect.numerics.integral import log_integral
 
 #: Orders over which conversions to (ε, δ) search.
@@ -30,7 +30,7 @@ def selection_renyi(alpha: ArrayLike, *, shift: float, outputs: float) -> float 
     0.124314...
     """
     a = orders(alpha)
-    n = float(counts("outputs", outputs, least=1))
+    n = one(counts, "outputs", outputs, least=1)
     return unwrap((a * shift * shift / 2.0 + math.log(n) / (a - 1.0)) * (1.0 + 1e-14))
 
 

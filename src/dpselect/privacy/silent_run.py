@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpselect.checks import counts, finite, positive
+from dpselect.checks import counts, finite, one, positive
 from dpselect.numerics.integral import log_integral
 
 
@@ -18,10 +18,10 @@ def silent_probability(
     >>> round(silent_probability(lower=3, threshold=0, sigma_threshold=0.5, sigma_query=0.75**0.5, questions=1), 8)
     0.0013499
     """
-    number = float(counts("questions", questions))
+    number = one(counts, "questions", questions)
     if number == 0.0:
         return 1.0
-    noise = float(positive("sigma_query", sigma_query))
-    slope = float(positive("sigma_threshold", sigma_threshold)) / noise
-    offset = (float(finite("threshold", threshold)) - float(finite("lower", lower))) / noise
+    noise = one(positive, "sigma_query", sigma_query)
+    slope = one(positive, "sigma_threshold", sigma_threshold) / noise
+    offset = (one(finite, "threshold", threshold) - one(finite, "lower", lower)) / noise
     return min(1.0, math.exp(float(log_integral([number], [slope], [offset]).upper)) * (1.0 + 1e-14))
