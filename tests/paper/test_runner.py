@@ -107,7 +107,7 @@ def test_the_bar_shows_the_remaining_time(tmp_path: Path, capsys: pytest.Capture
 def test_a_page_of_one_figure_holds_its_claims_only(tmp_path: Path) -> None:
     page = run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1).read_text()
     assert "Halting after two steps" in page
-    assert "UCI" not in page
+    assert set(pd.read_csv(tmp_path / "tables" / "claims.csv")["source"]) == {"Section 3.3, loss against ρ"}
 
 
 @pytest.mark.parametrize(

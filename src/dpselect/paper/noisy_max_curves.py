@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpselect.paper.parts import Part, Table, gather
 from dpselect.paper.sizes import QUICK, Size
-from dpselect.paper.style import drawn, panels, plain_log, ramp
+from dpselect.paper.style import drawn, panels, plain_log, ramp, short
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
 
@@ -64,8 +64,8 @@ def draw(table: Table) -> Figure:
     sigmas = sorted(table["sigma"].unique())
     titles = {
         "pure": "Pure bound (δ = 0), as in the paper",
-        "Δ√d Gaussian": f"Baseline: Δ√d Gaussian, δ = {DELTA:g}",
-        "profile": f"Ours: profile bound, δ = {DELTA:g}",
+        "Δ√d Gaussian": f"Baseline: Δ√d Gaussian, δ = {short(DELTA)}",
+        "profile": f"Ours: profile bound, δ = {short(DELTA)}",
     }
     for axis, (method, title) in zip(axes[0], titles.items(), strict=True):
         for sigma, colour in zip(sigmas, ramp(len(sigmas)), strict=True):

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpselect.paper.parts import Part, Table, gather
 from dpselect.paper.sizes import QUICK, Size
-from dpselect.paper.style import drawn, panels, plain_log
+from dpselect.paper.style import drawn, panels, plain_log, short
 from dpselect.privacy.conversions import renyi_to_approximate
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
@@ -100,8 +100,9 @@ def caption(table: Table) -> str:
     gap = table["pure"] - table["renyi"]
     best = table.loc[gap.idxmin()]
     return (
-        f"Δ = {SENSITIVITY:g}, δ = {DELTA:g}; the baseline is a Gaussian release of all d queries (shift Δ√d/σ) under "
-        f"Rényi accounting with the tight conversion. The pure bound is lower in {100 * float((gap < 0).mean()):.0f}% "
+        f"Δ = {SENSITIVITY:g}, δ = {short(DELTA)}; the baseline is a Gaussian release of all d queries (shift Δ√d/σ) "
+        "under Rényi accounting with the tight conversion. "
+        f"The pure bound is lower in {100 * float((gap < 0).mean()):.0f}% "
         f"of the map, most at σ = {best['sigma']:.2f}, d = {int(best['candidates'])}: {best['pure']:.3f} against "
         f"{best['renyi']:.3f}. Black line: equal."
     )

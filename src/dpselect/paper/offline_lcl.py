@@ -43,4 +43,7 @@ def draw(table: Table) -> Figure:
 
 def caption(table: Table) -> str:
     """What the reader sees."""
-    return offline_caption(table)
+    return (
+        f"{offline_caption(table)} A day is the total over the 5,564 homes or, on the right, the mean per metered "
+        "home; the paper does not say which."
+    )

@@ -39,4 +39,4 @@ def draw(table: Table) -> Figure:
 
 def caption(table: Table) -> str:
     """What the reader sees."""
-    return offline_caption(table)
+    return f"{offline_caption(table)} Only the daily total over the 300 homes was at hand, and only it is needed."

@@ -63,8 +63,9 @@ def write_page(path: Path, *, sections: Sequence[Section], claims: Table, size: 
 <body>
 <h1>Selection with Gaussian noise: the paper, checked</h1>
 <p class="lead">Figures and claims of “On the Privacy of Selection Mechanisms with Gaussian Noise” (AISTATS 2024),
-recomputed with dpselect {escape(dpselect.__version__)} at {escape(size.name)} size, with successors beside them. Every
-ε and δ that is not marked “as published” is an upper bound.</p>
+recomputed with dpselect {escape(dpselect.__version__)} at {escape(size.name)} size, with successors beside them. Costs
+are upper bounds, rounded up; what is marked “as published”, the printed side of the corrections and Monte Carlo’s
+estimates are not.</p>
 {_notice(sections)}
 <nav><ol><li><a href="#claims">Claims</a></li>{contents}</ol></nav>
 <h2 id="claims">Claims</h2>

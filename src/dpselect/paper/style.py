@@ -86,6 +86,15 @@ def ramp(count: int) -> list[Any]:
     return [mpl.colormaps["viridis"](position) for position in np.linspace(0.0, 0.86, count)]
 
 
+def short(value: float) -> str:
+    """A number as people write it.
+
+    >>> short(1e-5), short(0.25)
+    ('1e-5', '0.25')
+    """
+    return f"{value:g}".replace("e-0", "e-")
+
+
 def note_simulated(figure: Figure, simulated: bool) -> None:
     """Writes "simulated data" across the top of a figure drawn from a stand-in."""
     if simulated:
@@ -100,7 +109,10 @@ def plain_log(axis: Any, *, ticks: list[float] | None = None) -> None:
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_minor_locator(FixedLocator([]))
     else:
-        axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=20))
+        low, high = axis.get_view_interval()
+        # Three labels per decade run into each other on a long axis.
+        steps = (1.0, 2.0, 5.0) if high / low < 100 else (1.0, 3.0)
+        axis.set_major_locator(LogLocator(base=10, subs=steps, numticks=20))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -113,5 +125,7 @@ def save(figure: Figure, *, stem: Path) -> tuple[Path, Path]:
     image, drawing = stem.with_suffix(".png"), stem.with_suffix(".svg")
     with mpl.rc_context(_RULES):
         figure.savefig(image, dpi=150)
+        # The places found for the image serve the drawing too.
+        figure.set_layout_engine("none")
         figure.savefig(drawing, metadata={"Date": None})
     return image, drawing

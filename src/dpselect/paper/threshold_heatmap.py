@@ -17,7 +17,7 @@ import pandas as pd
 from dpselect.checks import FloatArray
 from dpselect.paper.parts import Part, Table, gather, generator_of
 from dpselect.paper.sizes import QUICK, Size
-from dpselect.paper.style import BLUE, VERMILION, drawn, panels
+from dpselect.paper.style import BLUE, VERMILION, drawn, panels, short
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.profiles import selection_epsilon
@@ -170,8 +170,8 @@ def caption(table: Table) -> str:
     strong = table[["before_profile", "before_tuned"]].min(axis=1)
     published, best = (100 * float((table["after"] < bound).mean()) for bound in (table["before_published"], strong))
     return (
-        f"Δ = {SENSITIVITY:g}, δ = {DELTA:g}, σ_Z = √3·σ_X, queries in [0, 1]; stopping times of the all-zeros stream, "
-        f"cut at {CAP}. Top: the paper's comparison; the loss is lower in {published:.0f}% of the map. Bottom: the "
-        "same loss against the better of the profile bound for a run capped at t and Zhu–Wang's bound with the moment "
-        f"taken numerically; lower in {best:.0f}%. The loss asks for no δ, the guarantees do."
+        f"Δ = {SENSITIVITY:g}, δ = {short(DELTA)}, σ_Z = √3·σ_X, queries in [0, 1]; stopping times of the all-zeros "
+        f"stream, cut at {CAP}. Top: the paper's comparison; the loss is lower in {published:.0f}% of the map. Bottom: "
+        "the same loss against the better of the profile bound for a run capped at t and Zhu–Wang's bound with the "
+        f"moment taken numerically; lower in {best:.0f}%. The loss asks for no δ, the guarantees do."
     )
