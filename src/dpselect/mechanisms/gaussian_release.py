@@ -95,6 +95,7 @@ class GaussianRelease:
         self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
     ) -> Release:
         """The values with noise, on the grid."""
+        kind = noise_of(entropy)
         admitted = admit(values, family=self.family, outside=outside)
         # The cost comes first: if it cannot be stated, nothing is drawn.
         loss = Loss(epsilon=float(self.epsilon(len(admitted))), delta=self.delta)
@@ -103,7 +104,7 @@ class GaussianRelease:
             values=on_grid(admitted, grid=self.grid, noise=noise),
             step=self.grid.step,
             loss=loss,
-            noise=noise_of(entropy),
+            noise=kind,
         )
 
     @classmethod

@@ -66,6 +66,7 @@ class LaplaceRelease:
         self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
     ) -> Release:
         """The values with noise, on the grid."""
+        kind = noise_of(entropy)
         admitted = admit(values, family=self.family, outside=outside)
         loss = Loss(epsilon=float(self.epsilon(len(admitted))))
         noise = discrete_laplace(len(admitted), scale=self.grid.in_steps(self.scale), entropy=entropy)
@@ -73,7 +74,7 @@ class LaplaceRelease:
             values=on_grid(admitted, grid=self.grid, noise=noise),
             step=self.grid.step,
             loss=loss,
-            noise=noise_of(entropy),
+            noise=kind,
         )
 
     @classmethod

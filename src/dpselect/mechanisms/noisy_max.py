@@ -67,11 +67,12 @@ def select(
     outside: OutsidePolicy,
 ) -> Selection:
     """One winner."""
+    noise = noise_of(entropy)
     admitted = admit(values, family=mechanism.family, outside=outside)
     # The cost comes first: if it cannot be stated, nothing is drawn.
     loss = Loss(epsilon=one_epsilon(mechanism, candidates=len(admitted)))
     index = noisy_argmax(admitted, scale=scale, law=law, entropy=entropy)
-    return Selection(index=index, loss=loss, noise=noise_of(entropy))
+    return Selection(index=index, loss=loss, noise=noise)
 
 
 def select_many(
@@ -85,6 +86,7 @@ def select_many(
     outside: OutsidePolicy,
 ) -> Selections:
     """The winners of ``times`` independent selections; doubles only."""
+    noise = noise_of(entropy)
     admitted = admit(values, family=mechanism.family, outside=outside)
     number = int(one(counts, "times", times, least=1))
     if not isinstance(admitted, np.ndarray):
@@ -92,7 +94,7 @@ def select_many(
     each = Fraction(one_epsilon(mechanism, candidates=len(admitted)))
     rows = np.broadcast_to(admitted, (number, len(admitted)))
     indices = noisy_argmax_rows(rows, scale=scale, law=law, entropy=entropy)
-    return Selections(indices=indices, loss=Loss(epsilon=upward(number * each)), noise=noise_of(entropy))
+    return Selections(indices=indices, loss=Loss(epsilon=upward(number * each)), noise=noise)
 
 
 def peel(
@@ -110,6 +112,7 @@ def peel(
     Every round is a noisy max over the rest; who is left is a function of the answers so far, so the costs of
     the rounds add.
     """
+    noise = noise_of(entropy)
     admitted = admit(values, family=mechanism.family, outside=outside)
     rounds = int(one(counts, "k", k, least=1))
     if rounds > len(admitted):
@@ -120,7 +123,7 @@ def peel(
     for _ in range(rounds):
         scores = admitted[remaining] if isinstance(admitted, np.ndarray) else [admitted[i] for i in remaining]
         chosen.append(remaining.pop(noisy_argmax(scores, scale=scale, law=law, entropy=entropy)))
-    return Ranking(indices=tuple(chosen), loss=loss, noise=noise_of(entropy))
+    return Ranking(indices=tuple(chosen), loss=loss, noise=noise)
 
 
 # Costs depend on public parameters only and can take milliseconds to integrate: remember them.

@@ -171,6 +171,7 @@ def start(
     outside: OutsidePolicy,
 ) -> Run:
     """Draw the noisy threshold and open a run."""
+    noise = noise_of(entropy)
     if until not in ("first", "all"):
         raise refuse("until", until, '"first" or "all"')
     if outside not in ("refuse", "clip"):
@@ -182,7 +183,7 @@ def start(
         law=law,
         entropy=entropy,
     )
-    return Run(mechanism, line=line, until=until, outside=outside, noise=noise_of(entropy))
+    return Run(mechanism, line=line, until=until, outside=outside, noise=noise)
 
 
 def run_many(
@@ -198,6 +199,7 @@ def run_many(
     outside: OutsidePolicy,
 ) -> Runs:
     """``times`` independent runs over the same values; doubles only."""
+    noise = noise_of(entropy)
     if until not in ("first", "all"):
         raise refuse("until", until, '"first" or "all"')
     admitted = admit(values, family=mechanism.family, outside=outside)
@@ -213,7 +215,7 @@ def run_many(
         entropy=entropy,
         until=until,
     )
-    return Runs(verdicts=verdicts, loss=_total_loss(mechanism, verdicts), noise=noise_of(entropy))
+    return Runs(verdicts=verdicts, loss=_total_loss(mechanism, verdicts), noise=noise)
 
 
 def _total_loss(mechanism: AboveThreshold, verdicts: VerdictRows) -> Loss:
