@@ -105,3 +105,14 @@ def test_a_sensitivity_above_the_range_is_cut_with_one_line(dpselect: Callable[.
     assert ran.code == 0
     assert ran.err.count("\n") == 1
     assert ran.err.startswith("warning: sensitivity 2.0 is larger")
+
+
+@pytest.mark.parametrize("columns", ["20", "47", "80"])
+def test_a_narrow_screen_breaks_no_number(
+    dpselect: Callable[..., object], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """0.204053 broken after 0.20405 would read as a smaller ε."""
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = dpselect("epsilon", "--candidates", 16, "--sigma", "0.1", "--sensitivity", "1/1000", "--certify")
+    assert "0.204053" in ran.out
+    assert "0.2040522078" in ran.out

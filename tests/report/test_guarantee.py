@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import math
+import re
+from pathlib import Path
 
 import mpmath
 import pytest
@@ -85,3 +88,16 @@ def test_neighbours_are_told_apart(neighbours: str) -> None:
 def test_nonsense_is_refused(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidParameter):
         Guarantee(**bad)  # type: ignore[arg-type]
+
+
+def test_the_page_for_curators_tells_the_same_numbers() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+%) \|$", page, flags=re.MULTILINE)
+    assert len(rows) >= 5
+    for epsilon, factor, half in rows:
+        promise = Guarantee(epsilon=float(epsilon))
+        assert factor == at_most(promise.factor)
+        assert half == dict(promise.beliefs)["50%"]
+    assert (
+        doctest.testfile(str(Path(__file__).parents[2] / "docs" / "guarantees.md"), module_relative=False).failed == 0
+    )

@@ -86,7 +86,7 @@ def _show(found: Demonstration) -> None:
     )
     screen.table(
         "What the peak's noise costs, by the number of candidates",
-        ["answer", "pure ε ≤", f"ε ≤ at δ = {at_most(DELTA)}", "ε ≤ if all values are released instead"],
+        ["answer", "pure ε ≤", f"ε ≤ at δ = {at_most(DELTA)}", "ε ≤ releasing all"],
         [
             [bound.what, at_most(bound.pure), at_most(bound.at_delta), at_most(bound.releasing_all)]
             for bound in found.bounds

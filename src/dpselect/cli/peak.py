@@ -228,7 +228,7 @@ def _show_plan(
     ]
     screen.table(
         f"Dry run: {len(public):,} candidates, {asked.measured}",
-        ["mechanism", "pure ε ≤", "noise", "falls short by", "finds the best"],
+        ["mechanism", "pure ε ≤", "noise", "falls short", "best found"],
         rows,
         note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
     )

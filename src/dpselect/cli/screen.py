@@ -48,14 +48,27 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     console = Console()
     console.print(Text(title, style="bold"))
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(columns):
-        numeric = all(row[index][:1].isdigit() or row[index][:1] in "[−-–" for row in rows)
-        drawn.add_column(Text(column), justify="right" if numeric else "left", no_wrap=index == 0, overflow="fold")
+    for column, width, numeric in zip(columns, *_widths(columns, rows, within=console.width), strict=True):
+        drawn.add_column(Text(column), justify="right" if numeric else "left", width=width)
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
-    console.print(drawn)
+    # On a narrow screen lines run over its edge: a number broken over two lines, or cut, reads as a smaller one.
+    Console(width=1000, soft_wrap=True).print(drawn)
     if note:
         console.print(Text(note, style="dim"))
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, within: int) -> tuple[list[int], list[bool]]:
+    """Each column as wide as what it holds; only the widest column of text gives way."""
+    cells = [[row[index] for row in rows] for index in range(len(columns))]
+    numeric = [all(cell[:1].isdigit() for cell in column) for column in cells]
+    widths = [max(map(len, (heading, *column))) for heading, column in zip(columns, cells, strict=True)]
+    texts = [index for index in range(1, len(columns)) if not numeric[index]]
+    if texts:
+        widest = max(texts, key=lambda index: widths[index])
+        excess = sum(widths) + 3 * len(widths) - within
+        widths[widest] = max(16, widths[widest] - max(0, excess))
+    return widths, numeric
 
 
 def entries(title: str, rows: Sequence[tuple[str, str]], *, note: str | None = None) -> None:
