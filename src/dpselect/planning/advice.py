@@ -84,8 +84,7 @@ def _reached(job: Job, plan: Plan) -> str:
         return f"{what} unknown"
     if job.wanted is not None:
         return f"{what} {plan.prediction.cautious:.3f} at ε = {plan.epsilon:.3g}"
-    score = plan.prediction.score
-    return f"{what} {score:.3f}" if score < 0.9995 else f"{what} {min(score, 0.999999):.6f}"
+    return f"{what} {plan.prediction.score:.3f}"
 
 
 def _draw(best: Plan, other: Plan) -> str:

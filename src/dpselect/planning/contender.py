@@ -33,6 +33,11 @@ class SparseContender:
         return self.filter != "pure"
 
     @property
+    def paid_before(self) -> bool:
+        """Whether runs are paid before they start, whatever they answer."""
+        return self.filter not in ("pure", "repaired")
+
+    @property
     def approximate(self) -> bool:
         """Whether the guarantee has a δ."""
         return self.filter != "pure"

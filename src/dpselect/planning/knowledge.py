@@ -1,7 +1,7 @@
 """What the planner may know about the values: a profile declared public, or a model.
 
-A plan tuned on the private values would itself tell about them, and nothing would be charged for that. So a profile must
-be declared public, in so many words, before it is looked at.
+A plan tuned on the private values would itself tell about them, and nothing would be charged for that. So a profile
+must be declared public, in so many words, before it is looked at.
 """
 
 from __future__ import annotations

@@ -91,5 +91,6 @@ def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *
         most = min(_LARGEST, best)
         plan = least_epsilon(Drawing(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
         if plan is not None:
-            best = plan.epsilon
+            # Only who does it for less is of interest from here on.
+            start = best = plan.epsilon
     return None if math.isinf(best) else best

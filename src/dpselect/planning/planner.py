@@ -182,7 +182,7 @@ def compare(
     >>> found.best.contender
     'permute-and-flip'
     >>> print(found.advice)
-    Permute-and-flip answers this best: accuracy 0.9..., with noise ... of what Gaussian noisy max needs ...
+    Permute-and-flip answers this best: accuracy 1.000, with noise ... of what Gaussian noisy max needs ...
     """
     chosen = tuple(contenders_for(job) if contenders is None else contenders)
     refused = [key for key in chosen if key not in contenders_for(job)]
@@ -197,7 +197,7 @@ def compare(
     shared: FloatArray | None = None
     for place, key in enumerate(chosen):
         drawing = Drawing(job, key, seed=seed)
-        paid_before = key in _BY_KEY and _BY_KEY[key].filter in ("advanced", "renyi", "zcdp", "gaussian")
+        paid_before = key in _BY_KEY and _BY_KEY[key].paid_before
         if paid_before:
             # These differ in how many runs they let through and hardly in which settings suit them.
             drawing.start_from(shared)

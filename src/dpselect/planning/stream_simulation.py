@@ -66,8 +66,8 @@ class RunRule:
 
     A question after m ⊥ is put only if ``needed[m]`` fits what is left of ``budget``. A run that ends with ⊤ after m ⊥
     takes ``topped[m]``; one that stops without takes ``silent[m]``; one of ``horizon`` ⊥ ends by itself. With
-    ``chance`` a run may start only if the chance of overshooting, by the number of affordable questions, fits ``delta``; a run
-    whose horizon lies below that number cannot overshoot.
+    ``chance`` a run may start only if the chance of overshooting, by the number of affordable questions, fits
+    ``delta``; a run whose horizon lies below that number cannot overshoot.
     """
 
     budget: FloatArray

@@ -144,7 +144,8 @@ class StreamTuner:
             worst=min(means),
             answered=answered,
             answered_uncertainty=answered_uncertainty,
-            spent=float(results[0].spent.mean()),
+            # A filter that is paid before each run keeps what it was paid.
+            spent=self._epsilon if self._contender.paid_before else float(results[0].spent.mean()),
             passes=number,
         )
 
