@@ -17,7 +17,8 @@ import json
 from typing import Any
 
 from dpselect.checks import counts, refuse
-from dpselect.composition.declared_filters import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
+from dpselect.composition.advanced_filter import AdvancedFilter
+from dpselect.composition.declared_filters import GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher
 from dpselect.composition.loss_table import loss_table
@@ -25,6 +26,7 @@ from dpselect.composition.odometer import plain_cost
 from dpselect.composition.pure_filter import PureFilter
 from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import SparseVector
+from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import DPSelectError, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
@@ -67,8 +69,8 @@ def save(svt: SparseVector, *, key: bytes | None) -> str:
         "resample": plan.resample,
         "horizon": plan.horizon,
         "filter": {"kind": filter_name, **svt._filter.state()},
-        "ended": hex(svt._ended.units),
-        "questions": svt._questions,
+        "ended": hex(svt._transcript.ended.units),
+        "questions": svt._transcript.questions,
         "open": svt._open,
         "run": None if run is None else {"below": run.below, "above": run.above, "charge": run.loss},
         "noise": svt._noise,
@@ -92,8 +94,9 @@ def restore(text: str, *, key: bytes | None, entropy: Entropy) -> SparseVector:
             outside=body["outside"],
             entropy=entropy,
         )
-        svt._ended = ExactSum(int(body["ended"], 16))
-        svt._questions = int(counts("questions", body["questions"]))
+        svt._transcript = Transcript(
+            questions=int(counts("questions", body["questions"])), ended=ExactSum(int(body["ended"], 16))
+        )
         svt._open = bool(body["open"])
         if body["noise"] != "private":
             svt._noise = "reproducible"
@@ -114,7 +117,7 @@ def _charge_lost_run(svt: SparseVector, run: dict[str, Any]) -> None:
         raise StateRefused("the saved state charges less for its open run than the answers cost")
     svt._filter.resume_open_run()
     svt._filter.close_run(charge)
-    svt._record(below, above, charge)
+    svt._transcript.end_run(RunRecord(below, above, charge))
 
 
 def _verified(text: str, key: bytes | None) -> dict[str, Any]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher
 from dpselect.composition.pure_filter import PureFilter
+from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.grid_release import noise_of
 from dpselect.mechanisms.outcomes import Noise, Verdict
@@ -24,14 +24,6 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
 from dpselect.privacy.loss import Loss
 
 _FIRST_STRIDE, _LONGEST_STRIDE = 256, 1 << 17
-
-
-class RunRecord(NamedTuple):
-    """What one run answered and cost: public, like the answers."""
-
-    below: int
-    above: int
-    epsilon: float
 
 
 class SparseVector:
@@ -103,11 +95,7 @@ class SparseVector:
         self._forks = forks()
         self._open = True
         self._run: BudgetedRun | None = None
-        self._ended = ExactSum()
-        self._questions = 0
-        self._tops = array("q")
-        # A few numbers per run, whatever its length.
-        self._runs_below, self._runs_above, self._runs_epsilon = array("q"), array("q"), array("d")
+        self._transcript = Transcript()
 
     def _planned(
         self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy, resample: bool, horizon: int | None
@@ -123,7 +111,7 @@ class SparseVector:
         return door, RunPlan(door.clipped, resample, cap)
 
     def __repr__(self) -> str:
-        return f"<SparseVector at {self.spent} after {self._questions} questions, {len(self._tops)} above>"
+        return f"<SparseVector at {self.spent} after {self.questions} questions, {len(self.tops)} above>"
 
     def __reduce__(self) -> str:
         raise StateRefused("a sparse vector holds secret noise and a budget and is not copied or pickled; use save()")
@@ -146,19 +134,17 @@ class SparseVector:
     @property
     def questions(self) -> int:
         """How many questions were answered."""
-        return self._questions
+        return self._transcript.questions
 
     @property
     def tops(self) -> NDArray[np.int64]:
         """Which questions were answered ⊤, counted from 0 (after :meth:`restore`, those since then)."""
-        return np.array(self._tops, dtype=np.int64)
+        return self._transcript.tops
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
         """The runs that ended, in order (after :meth:`restore`, those since then and the one it ended)."""
-        return tuple(
-            RunRecord(*record) for record in zip(self._runs_below, self._runs_above, self._runs_epsilon, strict=True)
-        )
+        return self._transcript.runs
 
     @property
     def open_run(self) -> RunRecord | None:
@@ -175,7 +161,7 @@ class SparseVector:
     def spent(self) -> float:
         """The realised loss of everything answered, the open run included: an upper bound that may be shown."""
         with self._lock:
-            total = ExactSum(self._ended.units)
+            total = ExactSum(self._transcript.ended.units)
             if self._run is not None:
                 total.add(self._run.loss)
             return total.upward()
@@ -229,9 +215,7 @@ class SparseVector:
             number = self._door.admit_one(value, threshold=threshold)
             run = self._run or self._start()
             above = run.ask(number)
-            if above:
-                self._tops.append(self._questions)
-            self._questions += 1
+            self._transcript.answer(above)
             if run.over:
                 self._end()
             return Verdict.ABOVE if above else Verdict.BELOW
@@ -251,8 +235,7 @@ class SparseVector:
             while at < len(numbers) and (at == 0 or self.fits):
                 run = self._run or self._start()
                 answers = run.ask_stretch(numbers[at : at + stride])
-                self._tops.extend((np.flatnonzero(answers) + self._questions).tolist())
-                self._questions += len(answers)
+                self._transcript.answer_many(answers)
                 verdicts[at : at + len(answers)] = answers
                 at += len(answers)
                 if run.over:
@@ -328,14 +311,8 @@ class SparseVector:
     def _end(self) -> None:
         run = self._run
         if run is not None:
-            self._record(run.below, run.above, run.settle())
+            self._transcript.end_run(RunRecord(run.below, run.above, run.settle()))
             self._run = None
-
-    def _record(self, below: int, above: int, epsilon: float) -> None:
-        self._ended.add(epsilon)
-        self._runs_below.append(below)
-        self._runs_above.append(above)
-        self._runs_epsilon.append(epsilon)
 
     def save(self, *, key: bytes | None = None) -> str:
         """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.

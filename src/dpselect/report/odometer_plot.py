@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
-from dpselect.composition.declared_filters import AdvancedFilter
+from dpselect.composition.advanced_filter import AdvancedFilter
 from dpselect.composition.filter import Filter
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.pure_filter import PureFilter
 from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
-from dpselect.composition.sparse_vector import RunRecord, SparseVector
+from dpselect.composition.sparse_vector import SparseVector
+from dpselect.composition.transcript import RunRecord
 from dpselect.errors import SourceError
 from dpselect.report.rounding import at_most
 
@@ -96,7 +97,7 @@ def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
     tops = svt.tops + 1
     tops = tops[tops > questions[0]]
     heights = epsilon[np.minimum(np.searchsorted(questions, tops), len(epsilon) - 1)]
-    axes.plot(tops, heights, "o", color=_TOP, markersize=4, label=f"⊤ ({len(tops):,})")
+    axes.plot(tops, heights, "o", color=_TOP, markersize=4 if len(tops) < 50 else 2.5, label=f"⊤ ({len(tops):,})")
     limit = _epsilon_limit(svt.filter)
     if limit is not None:
         axes.axhline(limit, color=_LIMIT, linewidth=1.0, linestyle="--", label=f"limit ε = {at_most(limit)}")

@@ -1,0 +1,128 @@
+"""Advanced composition with adaptively chosen costs."""
+
+from __future__ import annotations
+
+import math
+
+from dpselect.checks import positive, probability, refuse
+from dpselect.composition.declared_filters import DeclaredFilter
+from dpselect.composition.exact_sum import ExactSum
+from dpselect.composition.filter import State, Watcher
+from dpselect.composition.odometer import Costed, plain_cost, stated_loss
+from dpselect.composition.run_prices import probabilistic_price, pure_price
+from dpselect.privacy.loss import Loss
+
+#: Covers the rounding of a few double-precision operations.
+_UP = 1.0 + 1e-14
+
+
+class AdvancedFilter(DeclaredFilter):
+    """(ε, δ) by advanced composition with adaptively chosen costs (Whitehouse, Ramdas, Rogers and Wu, ICML 2023).
+
+    A release goes ahead while √(2·log(1/δ')·Σε_i²) + ½Σε_i² ≤ ε and Σδ_i ≤ δ'', that release included. Costs are ε or
+    (ε, δ). A Gaussian run without a horizon is charged by the Zhu-Wang bound, as in the paper's baseline.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What is promised in all.
+    slack : float, optional
+        δ', the part of δ that pays for adding in quadrature; the rest, δ'', is for the δ_i. Half by default.
+    run_delta : float, optional
+        δ_i of one run of a sparse vector without a horizon; a thousandth of δ'' by default.
+
+    Examples
+    --------
+    >>> budget = AdvancedFilter(epsilon=1.0, delta=1e-5)
+    >>> for _ in range(200):
+    ...     budget.charge(0.01)
+    >>> budget.spent  # adding up would have made this 2.0
+    0.708...
+    """
+
+    name = "advanced"
+
+    def __init__(
+        self, *, epsilon: float, delta: float, slack: float | None = None, run_delta: float | None = None
+    ) -> None:
+        super().__init__()
+        self._limit = float(positive("epsilon", epsilon))
+        self._delta = float(probability("delta", delta))
+        self._slack = 0.5 * self._delta if slack is None else float(probability("slack", slack))
+        if not self._slack <= self._delta:
+            raise refuse("slack", slack, f"at most delta = {self._delta!r}")
+        # Subtraction may round up; one step down keeps δ' + δ'' ≤ δ.
+        self._delta_limit = max(0.0, math.nextafter(self._delta - self._slack, 0.0))
+        self._run_delta = 1e-3 * self._delta_limit if run_delta is None else float(probability("run_delta", run_delta))
+        self._squares = ExactSum()
+        self._deltas = ExactSum()
+
+    @property
+    def limit(self) -> float:
+        """ε."""
+        return self._limit
+
+    @property
+    def spent(self) -> float:
+        """√(2·log(1/δ')·Σε_i²) + ½Σε_i², rounded up."""
+        return self._total(self._squares.upward())
+
+    @property
+    def spent_delta(self) -> float:
+        """Σδ_i, rounded up."""
+        return self._deltas.upward()
+
+    @property
+    def remaining(self) -> float:
+        """ε minus what was spent; costs do not add up in this filter, so ask :meth:`fits`."""
+        return max(0.0, self._limit - self.spent)
+
+    def _total(self, squares: float) -> float:
+        return (math.sqrt(-2.0 * math.log(self._slack) * squares) + 0.5 * squares) * _UP
+
+    def fits(self, cost: Costed | Loss | float) -> bool:
+        """Whether a release of this ε or (ε, δ) may go ahead."""
+        loss = stated_loss(cost)
+        if not self._deltas.fits(loss.delta, limit=self._delta_limit):
+            return False
+        squares = ExactSum(self._squares.units)
+        squares.add(_square_upward(loss.epsilon))
+        return self._total(squares.upward()) <= self._limit
+
+    def _count(self, cost: Costed | Loss | float) -> None:
+        loss = stated_loss(cost)
+        self._squares.add(_square_upward(loss.epsilon))
+        self._deltas.add(loss.delta)
+
+    def epsilon(self, *, delta: float = 0.0) -> float:
+        """ε, from the promised δ on."""
+        return self._limit if plain_cost("delta", delta, most=1.0) >= self._delta else math.inf
+
+    def _price(self, watcher: Watcher, horizon: int | None) -> Loss:
+        if horizon is not None:
+            return Loss(epsilon=pure_price(watcher, horizon))
+        return Loss(epsilon=probabilistic_price(watcher, self._run_delta, None), delta=self._run_delta)
+
+    def state(self) -> State:
+        """The limits and the exact sums."""
+        return {
+            "epsilon": self._limit,
+            "delta": self._delta,
+            "slack": self._slack,
+            "run_delta": self._run_delta,
+            "squares": hex(self._squares.units),
+            "deltas": hex(self._deltas.units),
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> AdvancedFilter:
+        """The filter that was saved."""
+        found = cls(epsilon=state["epsilon"], delta=state["delta"], slack=state["slack"], run_delta=state["run_delta"])
+        found._squares = ExactSum(int(state["squares"], 16))
+        found._deltas = ExactSum(int(state["deltas"], 16))
+        return found
+
+
+def _square_upward(value: float) -> float:
+    square = value * value
+    return math.nextafter(square, math.inf) if value else 0.0
