@@ -405,10 +405,10 @@ class TestLossTable:
             reach = table.reach(reach.below + 1, budget=budget)
         assert reach.below == pytest.approx(target, abs=2)
 
-    @pytest.mark.parametrize("watcher", [WATCHER, MONOTONE])
+    @pytest.mark.parametrize("watcher", [WATCHER, MONOTONE, LAPLACE])
     def test_losses_grow_with_every_answer(self, watcher) -> None:
         m, k = np.meshgrid(np.arange(12.0), np.arange(12.0))
-        losses = np.asarray(watcher.loss(m, k))
+        losses = np.asarray(watcher.loss(below=m, above=k))
         assert (np.diff(losses, axis=0) > -1e-12).all()
         assert (np.diff(losses, axis=1) > -1e-12).all()
 

@@ -75,7 +75,8 @@ class AdvancedFilter(DeclaredFilter):
     @property
     def remaining(self) -> float:
         """ε minus what was spent; costs do not add up in this filter, so ask :meth:`fits`."""
-        return max(0.0, self._limit - self.spent)
+        spent = self.spent
+        return max(0.0, math.nextafter(self._limit - spent, 0.0)) if spent else self._limit
 
     def _total(self, squares: float) -> float:
         return (math.sqrt(-2.0 * math.log(self._slack) * squares) + 0.5 * squares) * _UP

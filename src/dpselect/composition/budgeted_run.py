@@ -44,6 +44,7 @@ class BudgetedRun:
         self._table = loss_table(plan.watcher)
         # Counted before any noise is drawn, and settled whatever happens after.
         self._allowed = filter.open_run(plan.watcher, horizon=plan.horizon).allowed
+        self._settled: float | None = None
         self.below = 0
         self.above = 0
         try:
@@ -104,9 +105,12 @@ class BudgetedRun:
 
     def settle(self) -> float:
         """Tell the filter what the run cost; the run must not be asked again."""
-        loss = self.loss
-        self._filter.close_run(loss)
-        return loss
+        # Only once, also where an interruption made someone try again.
+        if self._settled is None:
+            loss = self.loss
+            self._filter.close_run(loss)
+            self._settled = loss
+        return self._settled
 
 
 def check_fits(plan: RunPlan, filter: Filter) -> None:

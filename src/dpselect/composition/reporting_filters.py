@@ -60,10 +60,6 @@ class _ReportingFilter(Filter):
         """ε minus the losses so far, rounded down, 0 where they exceed it."""
         return self._sum.left(self._limit)
 
-    def epsilon(self, *, delta: float = 0.0) -> float:
-        """ε, from the stated δ on."""
-        return self._limit if plain_cost("delta", delta, most=1.0) >= self._delta else math.inf
-
     def _settle_run(self, epsilon: float) -> None:
         self._sum.add(epsilon)
 
@@ -95,6 +91,10 @@ class RepairedReportingFilter(_ReportingFilter):
     def __init__(self, *, epsilon: float, delta: float) -> None:
         super().__init__(epsilon=epsilon, delta=delta)
         self._deltas = ExactSum()
+
+    def epsilon(self, *, delta: float = 0.0) -> float:
+        """ε, from the stated δ on."""
+        return self._limit if plain_cost("delta", delta, most=1.0) >= self._delta else math.inf
 
     @property
     def spent_delta(self) -> float:
@@ -186,6 +186,11 @@ class PublishedReportingFilter(_ReportingFilter):
             raise refuse("acknowledge", acknowledge, rule)
         super().__init__(epsilon=epsilon, delta=delta)
         self._run_epsilon = None if run_epsilon is None else float(positive("run_epsilon", run_epsilon))
+
+    def epsilon(self, *, delta: float = 0.0) -> float:
+        """Infinite: the published promise does not hold, at no δ below the chances of all runs together."""
+        plain_cost("delta", delta, most=1.0)
+        return math.inf
 
     def fits(self, cost: Costed | Loss | float) -> bool:
         """Whether the printed rule lets a round with this (ε_max, δ) start: strictly below ε."""

@@ -100,7 +100,9 @@ def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
     axes.plot(tops, heights, "o", color=_TOP, markersize=4 if len(tops) < 50 else 2.5, label=f"⊤ ({len(tops):,})")
     limit = _epsilon_limit(svt.filter)
     if limit is not None:
-        axes.axhline(limit, color=_LIMIT, linewidth=1.0, linestyle="--", label=f"limit ε = {at_most(limit)}")
+        kept = "" if not isinstance(svt.filter, PublishedReportingFilter) else " (published rule, not a promise)"
+        label = f"limit ε = {at_most(limit)}{kept}"
+        axes.axhline(limit, color=_LIMIT, linewidth=1.0, linestyle="--", label=label)
     axes.set(xlabel="questions answered", ylabel="ε (upper bound)")
     axes.set_ylim(bottom=0.0)
     axes.set_title(f"Spent ε = {at_most(svt.spent)} on {svt.questions:,} questions", loc="left", fontsize=11)
