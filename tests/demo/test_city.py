@@ -52,7 +52,8 @@ def test_the_demonstration_answers_both_questions_and_writes_its_files(tmp_path:
     assert found.watch.asked > 300
     assert found.watch.spending.spent[-1] <= WATCH_BUDGET
     assert found.page.read_text(encoding="utf-8").count("<svg") >= 1
-    assert found.plot.is_file()
+    assert all(plot.is_file() for plot in found.plots)
+    assert len(found.plots) == 2
     assert steps == sorted(steps)
     pure = [bound.pure for bound in found.bounds]
     assert pure == sorted(pure)

@@ -40,7 +40,7 @@ def demo(
         record: dict[str, Any] = asdict(found)
         record["watch"] |= {"right": found.watch.right}
         del record["watch"]["spending"]
-        screen.emit(record | {"page": str(found.page), "plot": str(found.plot)})
+        screen.emit(record | {"page": str(found.page), "plots": [str(plot) for plot in found.plots]})
         return
     _show(found)
 
@@ -93,7 +93,8 @@ def _show(found: Demonstration) -> None:
         ],
         note="Pure ε is a promise without exception (δ = 0). All ε are upper bounds, rounded up.",
     )
-    screen.notice(f"Plot:   {found.plot}", style="green")
+    for plot in found.plots:
+        screen.notice(f"Plot:   {plot}", style="green")
     screen.notice(f"Report: {found.page}", style="green")
 
 

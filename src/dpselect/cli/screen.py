@@ -59,16 +59,23 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, within: int) -> tuple[list[int], list[bool]]:
-    """Each column as wide as what it holds; only the widest column of text gives way."""
+    """Each column as wide as what it holds; where that is too much the widest give way, down to their longest word."""
     cells = [[row[index] for row in rows] for index in range(len(columns))]
     numeric = [all(cell[:1].isdigit() for cell in column) for column in cells]
-    widths = [max(map(len, (heading, *column))) for heading, column in zip(columns, cells, strict=True)]
-    texts = [index for index in range(1, len(columns)) if not numeric[index]]
-    if texts:
-        widest = max(texts, key=lambda index: widths[index])
-        excess = sum(widths) + 3 * len(widths) - within
-        widths[widest] = max(16, widths[widest] - max(0, excess))
+    texts = [(heading, *column) for heading, column in zip(columns, cells, strict=True)]
+    widths = [max(map(len, column)) for column in texts]
+    floors = [max(_longest_word(text) for text in column) for column in texts]
+    while sum(widths) + 3 * len(widths) > within:
+        index = max(range(len(widths)), key=lambda i: (widths[i] - floors[i], widths[i]))
+        if widths[index] == floors[index]:
+            break
+        widths[index] -= 1
     return widths, numeric
+
+
+def _longest_word(text: str) -> int:
+    indent = len(text) - len(text.lstrip())
+    return indent + max(map(len, text.split()), default=0)
 
 
 def entries(title: str, rows: Sequence[tuple[str, str]], *, note: str | None = None) -> None:

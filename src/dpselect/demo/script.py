@@ -80,7 +80,7 @@ class Demonstration:
     watch: DaysFound
     bounds: tuple[Bound, ...]
     page: Path
-    plot: Path
+    plots: tuple[Path, ...]
     noise: Noise
 
 
@@ -103,10 +103,12 @@ def run_demo(
     picker = GaussianNoisyMax.calibrated(answer.family, candidates=days, epsilon=PEAK_EPSILON)
     peak = ask_peak(answer, picker, entropy=entropy)
     step("On which days was the line crossed?", 0.6)
-    watch = ask_days(answer, entropy=entropy)
+    watch, vector = ask_days(answer, entropy=entropy)
     step("Writing the report", 0.7)
     from dpselect.report.epsilon_plot import save_epsilon_plot
+    from dpselect.report.odometer_plot import save_spend_plot
 
+    spend_plot = save_spend_plot(out / "spending.svg", svt=vector)
     plot = save_epsilon_plot(out / "epsilon-against-candidates.svg", family=answer.family, delta=DELTA)
     step("Writing the report", 0.9)
     noise: Noise = "private" if entropy.private else "reproducible"
@@ -120,7 +122,7 @@ def run_demo(
         watch=watch,
         bounds=bounds(picker),
         page=page,
-        plot=plot.resolve(),
+        plots=(plot.resolve(), spend_plot.resolve()),
         noise=noise,
     )
 
@@ -141,7 +143,7 @@ def ask_peak(answer: BoundedQuery, picker: GaussianNoisyMax, *, entropy: Entropy
     )
 
 
-def ask_days(answer: BoundedQuery, *, entropy: Entropy) -> DaysFound:
+def ask_days(answer: BoundedQuery, *, entropy: Entropy) -> tuple[DaysFound, SparseVector]:
     """On which days the mean is at or above the line, asked one after the other within the budget; and the truth."""
     line, width = answer.query_at(LINE), CLIP / CAP
     near = answer.family.near(line, below=width, above=width)
@@ -167,7 +169,7 @@ def ask_days(answer: BoundedQuery, *, entropy: Entropy) -> DaysFound:
             above.append(place)
         spent.append(vector.spent)
     truth = np.flatnonzero(_kilowatt_hours(answer) >= LINE)
-    return DaysFound(
+    found = DaysFound(
         days=tuple(answer.labels[place] for place in above),
         true_days=tuple(answer.labels[int(place)] for place in truth),
         asked=len(spent),
@@ -179,6 +181,7 @@ def ask_days(answer: BoundedQuery, *, entropy: Entropy) -> DaysFound:
             last=answer.labels[max(0, len(spent) - 1)],
         ),
     )
+    return found, vector
 
 
 def bounds(picker: GaussianNoisyMax) -> tuple[Bound, ...]:
