@@ -39,7 +39,9 @@ def draw_frontier(found: Frontier) -> Any:
     if found.job.epsilon is not None:
         axis.axvline(found.job.epsilon, color="#999999", linestyle="--", linewidth=0.8)
     axis.set_xscale("log")
-    axis.xaxis.set_major_formatter("{x:g}")
+    budgets = sorted({plan.epsilon for line in found.lines.values() for plan in line})
+    axis.set_xticks(budgets, [f"{budget:.3g}" for budget in budgets])
+    axis.minorticks_off()
     axis.set_ylim(None, 1.02)
     axis.set_xlabel("privacy budget ε")
     axis.set_ylabel("accuracy" if found.job.asked == "largest" else "F1")

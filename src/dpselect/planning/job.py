@@ -135,6 +135,8 @@ class Job:
             raise refuse("count", self.count, f"at most {LONGEST_STREAM}: plan for a stretch of the stream instead")
         if self.share is not None:
             object.__setattr__(self, "share", float(probability("share", self.share)))
+        elif isinstance(self.public, Profile) and max(self.public.values) < threshold:
+            raise refuse("share", None, f"given, since the profile never reaches the threshold {threshold!r}")
 
     def values(self) -> FloatArray:
         """The values that predictions are made for: the profile, repeated or cut to ``count``, or the model's."""

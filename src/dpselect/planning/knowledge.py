@@ -22,8 +22,8 @@ from dpselect.privacy.family import QueryFamily
 ModelKind: TypeAlias = Literal["worst-case", "uniform", "seasonal"]
 
 _NOT_PUBLIC = (
-    "a plan may only be tuned on public values: pass public=True if these are public (past releases, another city, "
-    "simulated data), and never the values that the mechanism will run on; otherwise use a model"
+    "a plan may only be tuned on public values: declare them so (public=True, or --public) if anyone may see them "
+    "(past releases, another city, simulated data), never the values that the mechanism will run on; or use a model"
 )
 #: Models are drawn with this seed, so that a plan can be made again.
 _SEED = 20240519
@@ -49,7 +49,7 @@ class Profile:
     >>> Profile([0.2, 0.7, 0.4])
     Traceback (most recent call last):
     ...
-    dpselect.errors.NotPublic: a plan may only be tuned on public values: pass public=True if these are public ...
+    dpselect.errors.NotPublic: a plan may only be tuned on public values: declare them so (public=True, ...
     """
 
     values: tuple[float, ...]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.errors import DPSelectError, InvalidParameter
@@ -182,7 +184,7 @@ def compare(
     >>> found.best.contender
     'permute-and-flip'
     >>> print(found.advice)
-    Permute-and-flip answers this best: accuracy 1.000, with noise ... of what Gaussian noisy max needs ...
+    Permute-and-flip answers this best: accuracy 0.9..., with noise ... of what Gaussian noisy max needs ...
     """
     chosen = tuple(contenders_for(job) if contenders is None else contenders)
     refused = [key for key in chosen if key not in contenders_for(job)]
@@ -194,13 +196,10 @@ def compare(
 
         return Comparison(job=job, plans=cheapest_plans(job, chosen, seed=seed, on_progress=on_progress), guess=guess)
     plans = []
-    shared: FloatArray | None = None
+    found_so_far: dict[str, FloatArray | None] = {}
     for place, key in enumerate(chosen):
         drawing = Drawing(job, key, seed=seed)
-        paid_before = key in _BY_KEY and _BY_KEY[key].paid_before
-        if paid_before:
-            # These differ in how many runs they let through and hardly in which settings suit them.
-            drawing.start_from(shared)
+        drawing.start_from(_kindred(key, found_so_far))
 
         def moved(share: float, place: int = place) -> None:
             on_progress((place + share) / len(chosen))
@@ -210,13 +209,29 @@ def compare(
         except DPSelectError:
             # Not to be had at this budget, such as a scale beyond what doubles can hold.
             continue
-        if paid_before and drawing.points is not None:
-            shared = drawing.points
+        found_so_far[key] = drawing.points
     on_progress(1.0)
     if not any(beats(plan, guess) for plan in plans):
         raise impossible(job, chosen, guess, seed=seed)
     plans.sort(key=_rank)
     return Comparison(job=job, plans=tuple(plans), guess=guess)
+
+
+def _kindred(key: str, found: Mapping[str, FloatArray | None]) -> FloatArray | None:
+    """Where a search may begin, from what others found."""
+    sparse = _BY_KEY.get(key)
+    if sparse is None:
+        return None
+    if sparse.paid_before:
+        # These differ in how many runs they let through and hardly in which settings suit them.
+        done = [points for other, points in found.items() if other in _BY_KEY and _BY_KEY[other].paid_before]
+        return done[-1] if done else None
+    clipped = found.get("sparse-fresh-clipped")
+    if sparse.filter == "repaired" and clipped is not None:
+        # The same runs but for a horizon, which is tried from a few questions to all.
+        horizons = np.linspace(0.4, 1.0, len(clipped))[:, None]
+        return np.concatenate([np.concatenate([clipped, horizons], axis=1)] * 2)
+    return None
 
 
 def _rank(plan: Plan) -> tuple[float, float]:
