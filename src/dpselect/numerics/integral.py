@@ -34,6 +34,8 @@ _CHUNK = 4096
 _BLOCK = 256
 #: Up to so many cells are quicker one by one.
 _FEW = 12
+#: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
+_DEEP = -4.0
 _EPS = float(np.finfo(np.float64).eps)
 _GRID = np.linspace(-1.0, 1.0, _POINTS)
 
@@ -208,7 +210,14 @@ def _one_window(
     for start in range(0, len(factors), _BLOCK):
         block = slice(start, start + _BLOCK)
         results[:, block] = _trapezoid(
-            factors.take(block), shifts[block], centre[block], base[block], log_cdf[block], left[block], right[block]
+            factors.take(block),
+            shifts[block],
+            centre[block],
+            base[block],
+            log_cdf[block],
+            hazard[block],
+            left[block],
+            right[block],
         )
     value, error, area = results
     return value, error, area
@@ -220,6 +229,7 @@ def _trapezoid(
     centre: FloatArray,
     base: FloatArray,
     log_cdf: FloatArray,
+    hazard: FloatArray,
     left: FloatArray,
     right: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -233,9 +243,17 @@ def _trapezoid(
     reach = np.zeros(len(factors))
     for j in range(factors.width):
         count, slope, shift = factors.counts[:, j], factors.slopes[:, j], shifts[:, j]
-        y = base[:, j, None] + slope[:, None] * offset
+        start, move = base[:, j, None], slope[:, None] * offset
+        y = start + move
         here, hazards = log_cdf_and_hazard(y)
-        height += count[:, None] * (here - log_cdf[:, j, None])
+        rise = here - log_cdf[:, j, None]
+        deep = start[:, 0] < _DEEP
+        if deep.any():
+            # log Φ(y) is nearly -y²/2: subtract the squares before they are rounded.
+            in_tail = deep[:, None] & (y < 0.0)
+            shrunk = np.log(hazard[:, j, None] / hazards) - move * (start + 0.5 * move)
+            rise = np.where(in_tail, shrunk, rise)
+        height += count[:, None] * rise
         reach = np.maximum(reach, shift * (np.maximum(np.abs(y[:, 0]), np.abs(y[:, -1])) + shift))
         tame = np.where(reach <= SMALL_STEP, shift, 0.0)
         rises.append(count[:, None] * small_log_cdf_step(y, tame[:, None], hazards))
@@ -249,7 +267,10 @@ def _trapezoid(
         gain_error = np.where(part > 0, np.maximum(gain_error, part_error), gain_error)
         weights *= 1.0 + factor
     value = np.log1p(gain / whole)
-    size = (factors.counts * np.abs(log_cdf)).sum(axis=1) + np.abs(centre) * (right - left)
+    # Rounding of the heights, a standard deviation from the peak.
+    spread = (right - left) / 9.0
+    tail = np.where(base < _DEEP, np.abs(base * factors.slopes) * spread[:, None], np.abs(log_cdf))
+    size = (factors.counts * tail).sum(axis=1) + np.abs(centre) * spread
     relative = whole_error + gain_error + _EPS * (64.0 + 4.0 * size)
     unmoved = ((shifts == 0) | (factors.counts == 0)).all(axis=1)
     error = np.where(unmoved, relative, np.where(reach <= SMALL_STEP, value * relative, np.inf))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from dpselect.numerics.normal import SMALL_STEP
 
@@ -21,8 +21,13 @@ _GRID = np.linspace(-1.0, 1.0, _POINTS)
 #: Sums over all nodes, twice every other node, and the ends, in one product.
 _SUMS = np.stack([np.ones(_POINTS), 2.0 * (np.arange(_POINTS) % 2 == 0), np.eye(_POINTS)[[0, -1]].sum(axis=0)])
 _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
-#: Beyond this the lower tail of math.erfc loses digits.
+#: Beyond this the upper tail underflows.
 _FAR = 35.0
+#: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
+_DEEP = -4.0
+_LOG_2 = math.log(2.0)
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _NODES, _WEIGHTS = 0.5 * (_NODES[:, None] + 1.0), 0.5 * _WEIGHTS
 _FEW_NODES, _FEW_WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -32,11 +37,15 @@ Factor = tuple[float, float, float]  # count, slope, offset
 
 
 def _hazard(y: float) -> float:
-    return math.exp(-0.5 * y * y) * _INVERSE_SQRT_2PI / (0.5 * math.erfc(-y * math.sqrt(0.5)))
+    if y < _DEEP:
+        return _SQRT_2_OVER_PI / float(erfcx(-y * _SQRT_HALF))
+    return math.exp(-0.5 * y * y) * _INVERSE_SQRT_2PI / (0.5 * math.erfc(-y * _SQRT_HALF))
 
 
 def _log_cdf(y: float) -> float:
-    tail = 0.5 * math.erfc(abs(y) * math.sqrt(0.5))
+    if y < _DEEP:
+        return math.log(float(erfcx(-y * _SQRT_HALF))) - _LOG_2 - 0.5 * y * y
+    tail = 0.5 * math.erfc(abs(y) * _SQRT_HALF)
     return math.log(tail) if y < 0 else math.log1p(-tail)
 
 
@@ -63,7 +72,7 @@ def _mode(factors: Sequence[Factor]) -> float | None:
         for count, slope, u in factors:
             a = slope * sign
             y = a * x + u
-            if not -_FAR < y < _FAR:
+            if y > _FAR:
                 return None
             hazard = _hazard(y)
             strength = count * abs(a) * hazard
@@ -99,7 +108,7 @@ def _reach(factors: Sequence[Factor], centre: float, start: float, heights: Sequ
         drop, slope = at * (centre + 0.5 * at), centre + at
         for (count, a, u), height in zip(factors, heights, strict=True):
             y = a * (centre + at) + u
-            if not -_FAR < y < _FAR:
+            if y > _FAR:
                 return math.nan
             drop -= count * (_log_cdf(y) - height)
             slope -= count * a * _hazard(y)
@@ -122,7 +131,7 @@ def single_log_ratio(
     if not any(shifts[j] > 0 for j in live):
         return 0.0, 0.0
     factors = [(counts[j], slopes[j], offsets[j]) for j in live]
-    if any(abs(u) > _FAR for _, _, u in factors):
+    if any(u > _FAR for _, _, u in factors):
         return None
     centre = _mode(factors)
     if centre is None:
@@ -141,18 +150,30 @@ def single_log_ratio(
     offset = (left / -math.expm1(-skew)) * bulge
     height = offset * (-0.5 * offset - centre)
     gains = []
+    # Rounding of the heights, a standard deviation from the peak.
+    spread = (left + right) / 9.0
+    size = abs(centre) * spread
     for (count, a, _), base, log_cdf, j in zip(factors, bases, heights, live, strict=True):
         shift = shifts[j]
         y = a * offset + base
         reach = max(abs(base - a * left), abs(base + a * right))
         if shift * (reach + shift) > SMALL_STEP:
             return None
-        here = log_ndtr(y)
-        height += count * (here - log_cdf)
+        if max(base - a * left, base + a * left, base - a * right, base + a * right) < 0.0 and base < _DEEP:
+            scaled = erfcx(y * -_SQRT_HALF)
+            move = a * offset
+            height += count * (np.log(scaled / erfcx(base * -_SQRT_HALF)) - move * (base + 0.5 * move))
+            tail = np.log(0.5 * scaled)
+            size += count * abs(base * a) * spread
+        else:
+            here = log_ndtr(y)
+            height += count * (here - log_cdf)
+            tail = 0.5 * y * y + here
+            size += count * abs(log_cdf) + base * base
         if shift > 0:
             nodes, weights = (_FEW_NODES, _FEW_WEIGHTS) if shift * (reach + 2.0) < 0.11 else (_NODES, _WEIGHTS)
             part = shift * nodes
-            ratio = weights @ np.exp(-part * (y + 0.5 * part) - (0.5 * y * y + here))
+            ratio = weights @ np.exp(-part * (y + 0.5 * part) - tail)
             gains.append(np.expm1(count * np.log1p((shift * _INVERSE_SQRT_2PI) * ratio)))
     weight = np.exp(height)
     weight *= 1.0 + bulge
@@ -165,8 +186,6 @@ def single_log_ratio(
         if len(gains) > 1:
             weight = weight * (1.0 + gain)
     value = math.log1p(total / whole) if total < 1e300 * whole else math.inf
-    size = abs(centre) * (left + right)
-    size += sum(count * abs(log_cdf) + y * y for (count, _, _), log_cdf, y in zip(factors, heights, bases, strict=True))
     error = value * (2.0 * error + _EPS * (64.0 + 4.0 * size))
     return (value, error) if 1e-290 < value < math.inf and error <= 1e-11 * value else None
 
