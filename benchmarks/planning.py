@@ -56,7 +56,7 @@ def paper_best(
     line = np.linspace(*sigmas, 13)
     settings = Settings(threshold, line, math.sqrt(3) * line, np.zeros(13), np.ones(13))
     family = QueryFamily(lower=0, upper=1, sensitivity=1 / population)
-    priced = pure_rule(gaussian_losses(family, settings), longest=len(values), epsilon=epsilon, exact=True)
+    priced = pure_rule(gaussian_losses(family, settings), longest=len(values), epsilon=epsilon, detail="exact")
     needed = np.full_like(priced.needed, -np.inf)
     needed[:, 0] = 1e-12
     rule = RunRule(priced.budget, needed, priced.topped, priced.silent)

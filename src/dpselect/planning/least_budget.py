@@ -16,7 +16,7 @@ _CLOSE = 1.05
 #: Contenders that clipping always improves on; looked at only by name.
 _DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
 #: Enough to see which contender is first above a guess.
-_QUICK = ("permute-and-flip", "laplace-kept", "sparse-kept-clipped", "gaussian-release", "laplace-release")
+_QUICK = ("permute-and-flip", "gaussian-release", "laplace-release", "laplace-kept", "sparse-kept-clipped")
 
 
 def least_epsilon(
@@ -84,11 +84,11 @@ def cheapest_plans(
 
 def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> float | None:
     """The least ε at which some contender surely does better than a guess."""
-    quick = [key for key in contenders if key in _QUICK] or list(contenders)
+    quick = [key for key in _QUICK if key in contenders] or list(contenders)
     # Starting where the first fits spares looking where no contender does anything.
     start, best = float(job.epsilon or 1.0), math.inf
     for key in quick:
-        most = min(_LARGEST, best)
+        most = min(_LARGEST, best / _CLOSE)
         plan = least_epsilon(Drawing(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
         if plan is not None:
             # Only who does it for less is of interest from here on.

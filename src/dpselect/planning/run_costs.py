@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,15 @@ from dpselect.planning.stream_simulation import RunRule, Settings
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.family import QueryFamily
 
-#: Counts below this are all computed; beyond, so many more, evenly on the logarithmic scale.
-_DENSE, _KNOTS = 4, 14
-#: Streams up to this length are priced at every count for the final word.
+#: How closely losses are looked at: while many settings are compared, among the last few, and for the final word.
+Detail: TypeAlias = Literal["rough", "fine", "exact"]
+
+#: Run lengths below this are all computed; beyond, so many more, evenly on the logarithmic scale.
+_DENSE = 3
+_KNOTS: dict[Detail, int] = {"rough": 9, "fine": 24, "exact": 280}
+#: Counts of ⊥ and of ⊤ where the threshold is kept.
+_COUNTS: dict[Detail, int] = {"rough": 9, "fine": 20, "exact": 20}
+#: Streams up to this length are priced at every length for the final word.
 _EVERY = 1024
 
 #: A plain rule for E_x while settings are compared.
@@ -70,17 +76,17 @@ def laplace_losses(family: QueryFamily, settings: Settings) -> Losses:
     return losses
 
 
-def run_lengths(longest: int, *, exact: bool) -> FloatArray:
+def run_lengths(longest: int, detail: Detail) -> FloatArray:
     """The counts at which losses are computed.
 
-    >>> run_lengths(5, exact=True).tolist()
+    >>> run_lengths(5, "rough").tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-    >>> len(run_lengths(365, exact=False))
-    18
+    >>> len(run_lengths(365, "rough")), len(run_lengths(365, "exact"))
+    (12, 366)
     """
-    if longest <= (_EVERY if exact else _DENSE + _KNOTS):
+    if longest <= (_EVERY if detail == "exact" else _DENSE + _KNOTS[detail]):
         return np.arange(longest + 1, dtype=np.float64)
-    spread = np.geomspace(_DENSE, longest, 20 * _KNOTS if exact else _KNOTS).round()
+    spread = np.geomspace(_DENSE, longest, _KNOTS[detail]).round()
     return np.unique(np.concatenate([np.arange(_DENSE, dtype=np.float64), spread]))
 
 
@@ -92,9 +98,9 @@ def _at_every_length(knots: FloatArray, values: FloatArray, longest: int) -> Flo
     return np.stack([np.interp(scale, places, row) for row in values])
 
 
-def pure_rule(losses: Losses, *, longest: int, epsilon: float, exact: bool = False) -> RunRule:
+def pure_rule(losses: Losses, *, longest: int, epsilon: float, detail: Detail = "rough") -> RunRule:
     """The pure filter (THEORY §4): a question is put only if both answers to it fit."""
-    knots = run_lengths(longest + 1, exact=exact)
+    knots = run_lengths(longest + 1, detail)
     both = losses(np.tile(knots, 2)[None, :], np.repeat([0.0, 1.0], len(knots))[None, :])
     silent, topped = (_at_every_length(knots, part, longest + 1) for part in np.split(both, 2, axis=1))
     needed = np.maximum(silent[:, 1:], topped[:, :-1])
@@ -111,14 +117,14 @@ def repaired_rule(
     longest: int,
     epsilon: float,
     delta: float,
-    exact: bool = False,
+    detail: Detail = "rough",
 ) -> RunRule:
     """The repaired reporting filter (THEORY §4): a run starts while the chance that it overshoots fits δ."""
-    pure = pure_rule(losses, longest=longest, epsilon=epsilon, exact=exact)
-    knots = run_lengths(longest + 1, exact=exact)[1:]
+    pure = pure_rule(losses, longest=longest, epsilon=epsilon, detail=detail)
+    knots = run_lengths(longest + 1, detail)[1:]
     slope = (settings.line_scale / settings.question_scale)[:, None, None]
     offset = ((settings.threshold - settings.lower) / settings.question_scale)[:, None, None]
-    if exact:
+    if detail == "exact":
         found = np.asarray(log_integral(knots[None, :, None], *np.broadcast_arrays(slope, offset)).upper)
     else:
         silent = np.einsum("n,snk->sk", _WEIGHTS, np.exp(knots * log_ndtr(slope * _NODES[:, None] + offset)))
@@ -144,11 +150,12 @@ def horizon_costs(losses: Losses, horizon: NDArray[np.int64]) -> FloatArray:
     return np.asarray(losses(below, np.array([[1.0, 0.0]])).max(axis=1))
 
 
-def kept_limits(losses: Losses, *, longest: int, epsilon: float, counts: int = 9) -> NDArray[np.int64]:
+def kept_limits(losses: Losses, *, longest: int, epsilon: float, detail: Detail = "rough") -> NDArray[np.int64]:
     """The most ⊥ that a run with k ⊤ may hold when one more question is put, -1 where none may: (settings, k).
 
-    From losses at so many ``counts`` of ⊥ and of ⊤; between them they follow powers of the counts.
+    From losses at a few counts of ⊥ and of ⊤; between them they follow powers of the counts.
     """
+    counts = _COUNTS[detail]
     knots = _spread_counts(longest, counts)
     grid_below, grid_above = (axis.ravel()[None, :] for axis in np.meshgrid(knots, knots, indexing="ij"))
     cells = losses(grid_below, grid_above)
@@ -193,8 +200,8 @@ def _last_fit(worst: FloatArray, places: FloatArray, limit: float) -> float:
 
 def exact_kept_limits(losses: Losses, *, longest: int, epsilon: float) -> NDArray[np.int64]:
     """The same with nothing read between losses: for every k of short streams, for a few hundred k of long ones."""
-    rough = kept_limits(losses, longest=longest, epsilon=epsilon, counts=20)
-    tops = run_lengths(longest, exact=True)
+    rough = kept_limits(losses, longest=longest, epsilon=epsilon, detail="fine")
+    tops = run_lengths(longest, "exact")
     start = rough[:, tops.astype(np.int64)].astype(np.float64)
     low, high = np.full(start.shape, -1.0), np.full(start.shape, float(longest + 1))
     above = np.broadcast_to(tops, start.shape)

@@ -58,7 +58,7 @@ def search(
     if starts is None:
         points = qmc.Sobol(dimensions, rng=generator).random(_FIRST[dimensions])
     else:
-        points, widths = starts, _WIDTHS[1::2]
+        points, widths = starts, _WIDTHS[1::3]
     scores = objective(points)
     for done, width in enumerate(widths):
         on_progress((done + 1) / (len(widths) + 1))

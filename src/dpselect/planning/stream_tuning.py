@@ -17,6 +17,7 @@ from dpselect.planning.contender import Prediction, SparseContender, mean_and_re
 from dpselect.planning.filter_budgets import best_order, count_runs, make_filter, runs_allowed
 from dpselect.planning.job import Job, Scenario
 from dpselect.planning.run_costs import (
+    Detail,
     Losses,
     counted_rule,
     exact_kept_limits,
@@ -219,7 +220,7 @@ class StreamTuner:
             rows = slice(start, start + step)
             part = settings.part(rows)
             caps = None if horizon is None else horizon[rows]
-            rule = self._rule(part, caps, exact=False)
+            rule = self._rule(part, caps, detail="fine" if len(cube) <= _FEW else "rough")
             for scenario in self._scenarios:
                 scores[rows] += scenario.weight * _run(part, rule, scenario, noise).f1.mean(axis=1)
         return scores
@@ -232,7 +233,7 @@ class StreamTuner:
         noise: StandardNoise,
         found: SparseParameters,
     ) -> Passes:
-        rule = self._rule(settings, horizon, exact=True, found=found)
+        rule = self._rule(settings, horizon, detail="exact", found=found)
         passes = _run(settings, rule, scenario, noise)
         if self._contender.resample:
             return passes
@@ -256,17 +257,17 @@ class StreamTuner:
         settings: Settings,
         horizon: NDArray[np.int64] | None,
         *,
-        exact: bool,
+        detail: Detail,
         found: SparseParameters | None = None,
     ) -> RunRule | NDArray[np.int64]:
         losses, length, epsilon = self._losses(settings), self._job.count, self._epsilon
         name = self._contender.filter
         if not self._contender.resample:
-            if exact:
+            if detail == "exact":
                 return exact_kept_limits(losses, longest=length, epsilon=epsilon)
-            return kept_limits(losses, longest=length, epsilon=epsilon, counts=9 if len(settings) > _FEW else 20)
+            return kept_limits(losses, longest=length, epsilon=epsilon, detail=detail)
         if name == "pure":
-            return pure_rule(losses, longest=length, epsilon=epsilon, exact=exact)
+            return pure_rule(losses, longest=length, epsilon=epsilon, detail=detail)
         caps = _needed(horizon)
         if name == "repaired":
             return repaired_rule(
@@ -276,7 +277,7 @@ class StreamTuner:
                 longest=length,
                 epsilon=epsilon,
                 delta=self._job.delta,
-                exact=exact,
+                detail=detail,
             )
         if found is not None:
             runs = np.array([float(self._counted(found))])
