@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from dpselect.paper.claims_analysis import ANALYSIS
-from dpselect.paper.claims_data import DATA, across
+from dpselect.paper.claims_data import DATA
 from dpselect.paper.parts import Table
 from dpselect.paper.verdicts import Claim, unjudged
 
@@ -25,9 +25,6 @@ def judge(tables: Mapping[str, Table]) -> Table:
     for figure, table in tables.items():
         for rule in (*ANALYSIS.get(figure, ()), *DATA.get(figure, ())):
             found.extend(_fairly(claim, table) for claim in rule(table))
-        if figure == "offline-lcl" and "offline-near" in tables:
-            near = tables["offline-near"]
-            found.append(_fairly(_fairly(across(near, table), near), table))
     return pd.DataFrame([claim.row() for claim in found], columns=Claim.columns())
 
 
