@@ -128,6 +128,10 @@ def plan(
         str | None,
         typer.Option("--contender", metavar="NAME", help="Save this one instead of the best.", rich_help_panel=_OUTPUT),
     ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="NAME[,NAME…]", help="Tune these and no others.", rich_help_panel=_OUTPUT),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.toml", help="Keep the plan.", rich_help_panel=_OUTPUT)
     ] = None,
@@ -183,7 +187,8 @@ def plan(
             outlook=outlook,
         )
     with screen.progress("tuning every contender") as move:
-        comparison = compare(asked, seed=seed, on_progress=move)
+        chosen_few = None if only is None else [name.strip() for name in only.split(",")]
+        comparison = compare(asked, contenders=chosen_few, seed=seed, on_progress=move)
     chosen = comparison.best if contender is None else comparison.plan(contender)
     written: dict[str, Any] = {}
     if save is not None:

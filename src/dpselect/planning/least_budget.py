@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable, Sequence
 
 from dpselect.errors import DPSelectError, InvalidParameter
+from dpselect.planning.contender import SPARSE
 from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
 from dpselect.planning.planner import Drawing, beats
 
 _SMALLEST, _LARGEST = 2.0**-40, 1024.0
+#: Contenders whose settings are searched for.
+_TUNED = frozenset(one.key for one in SPARSE)
 #: How close the answer comes: within so many parts of the least ε.
 _CLOSE = 1.05
 #: Contenders that clipping always improves on; looked at only by name.
 _DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
-#: Enough to see which contender is first above a guess.
-_QUICK = ("permute-and-flip", "gaussian-release", "laplace-release", "laplace-kept", "sparse-kept-clipped")
+#: Sparse vectors that do most with little.
+_FRUGAL = ("laplace-kept", "laplace-fresh", "sparse-kept-clipped")
 
 
 def least_epsilon(
@@ -74,9 +77,8 @@ def cheapest_plans(
     what = "accuracy" if job.asked == "largest" else "F1"
     if job.epsilon is None or job.epsilon >= _LARGEST:
         raise InvalidParameter(f"no contender reaches {what} {wanted!r} at any epsilon up to {_LARGEST:g}")
-    beyond = [
-        least_epsilon(Drawing(job, key, seed=seed), will_do, start=job.epsilon) for key in looked_at if key in _QUICK
-    ]
+    quick = [key for key in looked_at if key not in _TUNED or key in _FRUGAL] or looked_at
+    beyond = [least_epsilon(Drawing(job, key, seed=seed), will_do, start=job.epsilon) for key in quick]
     reached = [plan.epsilon for plan in beyond if plan is not None]
     more = f"the least that does is about {min(reached):.2g}" if reached else "no larger one does either"
     raise InvalidParameter(f"epsilon must allow {what} {wanted!r}; {more}; got {job.epsilon!r}")
@@ -84,7 +86,9 @@ def cheapest_plans(
 
 def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> float | None:
     """The least ε at which some contender surely does better than a guess."""
-    quick = [key for key in _QUICK if key in contenders] or list(contenders)
+    # One release is planned in no time; of the sparse vectors only the frugal ones are tried, last.
+    quick = [key for key in contenders if key not in _TUNED]
+    quick += [key for key in _FRUGAL if key in contenders] or [key for key in contenders if key in _TUNED]
     # Starting where the first fits spares looking where no contender does anything.
     start, best = float(job.epsilon or 1.0), math.inf
     for key in quick:

@@ -83,7 +83,7 @@ def calibrated(key: str, *, family: QueryFamily, count: int, epsilon: float, del
             lambda trial: float(np.asarray(GaussianNoisyMax(family, trial).approximate_epsilon(delta, count))),
             epsilon,
             start=family.width,
-            tolerance=1e-9,
+            tolerance=1e-6,
         )
         return GaussianNoisyMax(family, sigma)
     if key == "exponential":

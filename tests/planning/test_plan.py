@@ -1,0 +1,155 @@
+"""Plans build mechanisms, come back from files as they went in, and cannot be bent to promise more than they keep."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpselect import GaussianNoisyMax, PermuteAndFlip, QueryFamily
+from dpselect.composition import SparseVector
+from dpselect.errors import InvalidParameter, SourceError, StateRefused
+from dpselect.planning import Plan, load_plan
+from dpselect.planning.contender import SPARSE, TITLES
+from dpselect.planning.one_release import calibrated, scale_of
+
+FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
+
+
+def plan_for(key, *, epsilon=1.0):
+    sparse = next((one for one in SPARSE if one.key == key), None)
+    if sparse is None:
+        needs = key in ("gaussian-release", "gaussian-noisy-max-profile")
+        delta = 1e-5 if needs else 0.0
+        found = calibrated(key, family=FAMILY, count=50, epsilon=epsilon, delta=1e-5)
+        return Plan(
+            contender=key,
+            asked="largest",
+            family=FAMILY,
+            count=50,
+            epsilon=epsilon,
+            delta=delta,
+            parameters={"scale": scale_of(found)},
+        )
+    parameters = {"line_scale": 0.05, "question_scale": 0.06}
+    if sparse.clipped:
+        parameters |= {"clip_below": 0.2, "clip_above": 0.1}
+    if sparse.capped:
+        parameters |= {"horizon": 5}
+    if sparse.filter == "renyi":
+        parameters |= {"order": 20.0}
+    return Plan(
+        contender=key,
+        asked="crossings",
+        family=FAMILY,
+        count=50,
+        epsilon=epsilon,
+        delta=1e-5 if sparse.approximate else 0.0,
+        threshold=0.6,
+        parameters=parameters,
+    )
+
+
+@pytest.mark.parametrize("key", TITLES)
+def test_every_plan_builds_a_mechanism_that_answers(key):
+    plan = plan_for(key)
+    mechanism = plan.mechanism()
+    if plan.sparse is None:
+        released = mechanism.release([0.1] * 49 + [0.9])
+        assert released.loss.delta == plan.delta or plan.contender == "gaussian-noisy-max-profile"
+    else:
+        assert isinstance(mechanism, SparseVector)
+        assert len(mechanism.ask_many([0.1, 0.9, 0.2])) == 3
+        assert mechanism.filter.epsilon(delta=plan.delta) <= plan.epsilon
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".json"])
+@pytest.mark.parametrize("key", TITLES)
+def test_plans_come_back_from_files_as_they_went_in(tmp_path, key, suffix):
+    plan = plan_for(key)
+    place = tmp_path / f"plan{suffix}"
+    plan.save(place)
+    assert load_plan(place) == plan
+
+
+@given(
+    line=st.floats(1e-9, 1e9),
+    question=st.floats(1e-9, 1e9),
+    epsilon=st.floats(1e-9, 1e3),
+    threshold=st.floats(0.1, 0.9),
+)
+@settings(deadline=None, max_examples=60)
+def test_numbers_keep_every_bit_in_toml(tmp_path_factory, line, question, epsilon, threshold):
+    plan = replace(
+        plan_for("sparse-kept"),
+        epsilon=epsilon,
+        threshold=threshold,
+        parameters={"line_scale": line, "question_scale": question},
+    )
+    place = tmp_path_factory.mktemp("plan") / "plan.toml"
+    plan.save(place)
+    assert load_plan(place) == plan
+
+
+@pytest.mark.parametrize("key", ["permute-and-flip", "gaussian-noisy-max", "gaussian-release", "laplace-release"])
+def test_a_plan_whose_noise_was_cut_is_refused(key):
+    plan = plan_for(key)
+    plan.mechanism()
+    bent = replace(plan, parameters={"scale": 0.9 * plan.parameters["scale"]})
+    with pytest.raises(StateRefused, match="make the plan again"):
+        bent.mechanism()
+
+
+def test_a_sparse_vector_with_less_noise_still_keeps_its_budget():
+    bent = replace(plan_for("sparse-kept"), parameters={"line_scale": 1e-3, "question_scale": 1e-3})
+    mechanism = bent.mechanism()
+    assert not mechanism.fits or mechanism.ask_many([0.9] * 40).size < 40
+    assert mechanism.spent <= bent.epsilon
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"format": "another"}, StateRefused),
+        ({"format": None}, StateRefused),
+        ({"surprise": 1}, StateRefused),
+        ({"contender": "magic"}, InvalidParameter),
+        ({"contender": "sparse-zcdp"}, InvalidParameter),
+        ({"epsilon": -1.0}, InvalidParameter),
+        ({"epsilon": "much"}, InvalidParameter),
+        ({"delta": 0.5}, InvalidParameter),
+        ({"threshold": None}, InvalidParameter),
+        ({"parameters": {"line_scale": 1.0, "sigma": 2.0}}, InvalidParameter),
+        ({"family": {"lower": 0.0}}, InvalidParameter),
+        ({"prediction": {"score": 1.0}}, StateRefused),
+    ],
+)
+def test_damaged_documents_are_refused(change, error):
+    document = plan_for("laplace-kept").as_document() | change
+    with pytest.raises(error):
+        Plan.from_document({name: value for name, value in document.items() if value is not None})
+
+
+def test_missing_and_wrong_numbers_are_refused_when_the_mechanism_is_built():
+    plan = plan_for("laplace-kept")
+    with pytest.raises(InvalidParameter, match="question_scale must be among"):
+        replace(plan, parameters={"line_scale": 1.0}).mechanism()
+    with pytest.raises(InvalidParameter, match="line_scale"):
+        replace(plan, parameters={"line_scale": "1", "question_scale": 1.0}).mechanism()
+
+
+def test_a_file_that_is_no_plan_is_refused(tmp_path):
+    place = tmp_path / "plan.json"
+    place.write_text(json.dumps([1, 2]))
+    with pytest.raises(SourceError, match="must hold a table"):
+        load_plan(place)
+    with pytest.raises(SourceError, match="cannot read"):
+        load_plan(tmp_path / "none.toml")
+
+
+def test_the_mechanism_is_the_one_that_was_planned():
+    assert isinstance(plan_for("permute-and-flip").mechanism(), PermuteAndFlip)
+    assert isinstance(plan_for("gaussian-noisy-max").mechanism(), GaussianNoisyMax)
+    vector = plan_for("sparse-kept-clipped").mechanism()
+    assert (vector.watcher.family.lower, vector.watcher.family.upper) == pytest.approx((0.4, 0.7))
