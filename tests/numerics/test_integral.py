@@ -1,11 +1,13 @@
 """The fast integral against the rigorous one, over the whole domain."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import erfcx
 
-from dpselect.numerics import integral
+from dpselect.numerics import integral, normal
 from dpselect.numerics.careful import careful_log_ratio
 from dpselect.numerics.enclosure import enclose_log_integral, enclose_log_ratio
 from dpselect.numerics.factors import Factors
@@ -172,3 +174,23 @@ def test_many_chunks_equal_one():
     whole = noisy_max_loss(width=1, sensitivity=1e-3, sigma=sigma, candidates=365)
     part = noisy_max_loss(width=1, sensitivity=1e-3, sigma=sigma[8000:8010], candidates=365)
     np.testing.assert_allclose(whole.value[8000:8010], part.value, rtol=1e-13)
+
+
+def test_the_polynomial_of_many_numbers_equals_erfcx():
+    x = np.concatenate([np.linspace(0, 60, 4000), 10 ** np.linspace(0, 9, 1000)])
+    np.testing.assert_allclose(normal._scaled_tail(x), erfcx(x * np.sqrt(0.5)), rtol=2e-15)
+
+
+def test_differences_of_log_cdf_keep_their_relative_accuracy():
+    """Against 250 digits: y from -1e3 to 8, steps from 1e-15 to 30."""
+    rng = np.random.default_rng(3)
+    y = np.concatenate([-(10 ** rng.uniform(-2, 3, 150)), rng.uniform(0, 8, 50)])
+    step = 10 ** rng.uniform(-15, 1.5, 200) * rng.choice([-1, 1], 200)
+    found, bend = normal.log_cdf_step(y, step), normal.log_cdf_bend(y, step)
+    with mpmath.workdps(250):
+        for at, move, value, rest in zip(y, step, found, bend, strict=True):
+            a, s = mpmath.mpf(float(at)), mpmath.mpf(float(move))
+            exact = mpmath.log(mpmath.ncdf(a + s)) - mpmath.log(mpmath.ncdf(a))
+            assert abs(float(value / exact - 1)) < 1e-13 * (1 + max(at + abs(move), 0.0) ** 2)
+            tangent = s * mpmath.npdf(a) / mpmath.ncdf(a)
+            assert abs(float(rest - (exact - tangent))) <= 1e-13 * float(abs(exact) + abs(tangent))

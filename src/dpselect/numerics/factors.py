@@ -34,7 +34,7 @@ class Factors:
         """How many factors each cell has."""
         return int(self.counts.shape[1])
 
-    def take(self, cells: slice | NDArray[np.bool_]) -> Factors:
+    def take(self, cells: NDArray[np.bool_] | NDArray[np.intp]) -> Factors:
         """The chosen cells."""
         return Factors(self.counts[cells], self.slopes[cells], self.offsets[cells])
 
