@@ -161,7 +161,8 @@ def draw(table: Table) -> Figure:
     figure.colorbar(
         mesh, ax=axes, label="loss after − guarantee before\n(blue: the loss is lower)", pad=0.01, aspect=35
     )
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    axes[0, 0].plot([], [], color="black", linewidth=1.2, label="equal cost")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
