@@ -47,7 +47,7 @@ def test_leaping_gives_the_answers_of_walking(monkeypatch, rule):
     }[rule]()
     noise = StandardNoise.drawn("normal", length=LENGTH, passes=40, generator=np.random.default_rng(2))
     walked = simulate_fresh(settings, made, values=VALUES, noise=noise)
-    monkeypatch.setattr(stream_simulation, "_LONG", 1)
+    monkeypatch.setattr(stream_simulation, "LONG", 1)
     leapt = simulate_fresh(settings, made, values=VALUES, noise=noise)
     np.testing.assert_array_equal(walked.f1, leapt.f1)
     np.testing.assert_array_equal(walked.answered, leapt.answered)

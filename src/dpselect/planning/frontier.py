@@ -10,9 +10,11 @@ import numpy as np
 
 from dpselect.checks import positive
 from dpselect.errors import DPSelectError
+from dpselect.planning.entrant import Entrant
+from dpselect.planning.guess import guess_score
 from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
-from dpselect.planning.planner import Drawing, contenders_for, guess_score
+from dpselect.planning.planner import contenders_for
 
 #: A frontier is drawn for these, which cover every kind, unless others are named.
 _SHOWN = (
@@ -79,10 +81,10 @@ def frontier(
     keys = [key for key in (contenders or _SHOWN) if key in possible]
     lines: dict[str, tuple[Plan, ...]] = {}
     for place, key in enumerate(keys):
-        drawing, line = Drawing(job, key, seed=seed), []
+        entrant, line = Entrant(job, key, seed=seed), []
         for step, epsilon in enumerate(budgets):
             try:
-                line.append(drawing.at(epsilon, passes=_PASSES))
+                line.append(entrant.at(epsilon, passes=_PASSES))
             except DPSelectError:
                 continue
             finally:

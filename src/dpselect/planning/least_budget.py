@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 
 from dpselect.errors import DPSelectError, InvalidParameter
 from dpselect.planning.contender import SPARSE
+from dpselect.planning.entrant import Entrant
+from dpselect.planning.guess import beats
 from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
-from dpselect.planning.planner import Drawing, beats
 
-_SMALLEST, _LARGEST = 2.0**-40, 1024.0
+_SMALLEST = 2.0**-40
+#: No budget beyond this is looked at.
+LARGEST_EPSILON = 1024.0
 #: Contenders whose settings are searched for.
 _TUNED = frozenset(one.key for one in SPARSE)
 #: How close the answer comes: within so many parts of the least ε.
@@ -23,7 +26,7 @@ _FRUGAL = ("laplace-kept", "laplace-fresh", "sparse-kept-clipped")
 
 
 def least_epsilon(
-    drawing: Drawing, will_do: Callable[[Plan], bool], *, start: float, most: float = _LARGEST
+    entrant: Entrant, will_do: Callable[[Plan], bool], *, start: float, most: float = LARGEST_EPSILON
 ) -> Plan | None:
     """The plan at the least ε (within 5%) that will do; None where none up to ``most`` does.
 
@@ -34,7 +37,7 @@ def least_epsilon(
     epsilon = min(start, most)
     while True:
         try:
-            plan = drawing.at(epsilon)
+            plan = entrant.at(epsilon)
         except DPSelectError:
             plan = None
         if plan is not None and will_do(plan):
@@ -60,7 +63,7 @@ def cheapest_plans(
 ) -> tuple[Plan, ...]:
     """The least ε of every contender for the wanted score, cheapest first."""
     wanted = float(job.wanted or 0.0)
-    most = _LARGEST if job.epsilon is None else job.epsilon
+    most = LARGEST_EPSILON if job.epsilon is None else job.epsilon
     looked_at = [key for key in contenders if _DOMINATED.get(key) not in contenders]
 
     def will_do(plan: Plan) -> bool:
@@ -68,17 +71,17 @@ def cheapest_plans(
 
     found = []
     for place, key in enumerate(looked_at):
-        plan = least_epsilon(Drawing(job, key, seed=seed), will_do, start=min(1.0, most), most=most)
+        plan = least_epsilon(Entrant(job, key, seed=seed), will_do, start=min(1.0, most), most=most)
         if plan is not None:
             found.append(plan)
         on_progress((place + 1) / len(looked_at))
     if found:
         return tuple(sorted(found, key=lambda plan: plan.epsilon))
     what = "accuracy" if job.asked == "largest" else "F1"
-    if job.epsilon is None or job.epsilon >= _LARGEST:
-        raise InvalidParameter(f"no contender reaches {what} {wanted!r} at any epsilon up to {_LARGEST:g}")
+    if job.epsilon is None or job.epsilon >= LARGEST_EPSILON:
+        raise InvalidParameter(f"no contender reaches {what} {wanted!r} at any epsilon up to {LARGEST_EPSILON:g}")
     quick = [key for key in looked_at if key not in _TUNED or key in _FRUGAL] or looked_at
-    beyond = [least_epsilon(Drawing(job, key, seed=seed), will_do, start=job.epsilon) for key in quick]
+    beyond = [least_epsilon(Entrant(job, key, seed=seed), will_do, start=job.epsilon) for key in quick]
     reached = [plan.epsilon for plan in beyond if plan is not None]
     more = f"the least that does is about {min(reached):.2g}" if reached else "no larger one does either"
     raise InvalidParameter(f"epsilon must allow {what} {wanted!r}; {more}; got {job.epsilon!r}")
@@ -92,8 +95,8 @@ def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *
     # Starting where the first fits spares looking where no contender does anything.
     start, best = float(job.epsilon or 1.0), math.inf
     for key in quick:
-        most = min(_LARGEST, best / _CLOSE)
-        plan = least_epsilon(Drawing(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
+        most = min(LARGEST_EPSILON, best / _CLOSE)
+        plan = least_epsilon(Entrant(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
         if plan is not None:
             # Only who does it for less is of interest from here on.
             start = best = plan.epsilon

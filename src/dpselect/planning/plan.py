@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from dpselect.checks import counts, finite, positive, refuse
 from dpselect.composition.sparse_vector import SparseVector
@@ -17,13 +17,12 @@ from dpselect.planning.documents import as_toml, read_document, write_document
 from dpselect.planning.filter_budgets import make_filter
 from dpselect.planning.job import Asked, family_from
 from dpselect.planning.one_release import OneRelease, cost_of, needs_delta, rebuilt, spread_of
-from dpselect.planning.stream_tuning import SparseParameters, watcher_for
+from dpselect.planning.sparse_parameters import Parameter, SparseParameters, watcher_for
 from dpselect.privacy.family import QueryFamily
 
 #: What a plan file is, so that another document is not taken for one.
 _FORMAT = "dpselect-plan-1"
 
-Parameter: TypeAlias = float | int | bool | str
 _BY_KEY = {one.key: one for one in SPARSE}
 _SPARSE_NAMES = {"line_scale", "question_scale", "clip_below", "clip_above", "horizon", "order"}
 
@@ -198,19 +197,6 @@ class Plan:
     def save(self, path: Path | str) -> Path:
         """Writes TOML, or JSON where the name ends so."""
         return write_document(self.as_document(), path)
-
-
-def sparse_plan_parameters(found: SparseParameters) -> dict[str, Parameter]:
-    """The numbers of a sparse vector, by the names a plan uses."""
-    named: dict[str, Parameter | None] = {
-        "line_scale": found.line_scale,
-        "question_scale": found.question_scale,
-        "clip_below": None if found.clip is None else found.clip[0],
-        "clip_above": None if found.clip is None else found.clip[1],
-        "horizon": found.horizon,
-        "order": found.order,
-    }
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def load_plan(path: Path | str) -> Plan:

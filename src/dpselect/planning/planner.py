@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +15,16 @@ import numpy as np
 from dpselect.checks import FloatArray, refuse
 from dpselect.errors import DPSelectError, InvalidParameter
 from dpselect.planning.advice import advice
-from dpselect.planning.contender import RELEASES, SELECTIONS, SPARSE, TITLES, SparseContender
+from dpselect.planning.contender import RELEASES, SELECTIONS, SPARSE
+from dpselect.planning.entrant import Entrant
+from dpselect.planning.guess import beats, guess_score
 from dpselect.planning.job import Job
-from dpselect.planning.one_release import calibrated, needs_delta, predict_one, scale_of
-from dpselect.planning.plan import Plan, sparse_plan_parameters
-from dpselect.planning.stream_tuning import StreamTuner
+from dpselect.planning.least_budget import LARGEST_EPSILON, cheapest_plans, smallest_useful_epsilon
+from dpselect.planning.one_release import needs_delta
+from dpselect.planning.plan import Plan
 
-#: No budget beyond this is looked at.
-_LARGEST_EPSILON = 1024.0
+#: Contenders are tuned so many at a time.
+_WORKERS = 2
 _BY_KEY = {one.key: one for one in SPARSE}
 
 
@@ -82,75 +88,6 @@ def contenders_for(job: Job) -> tuple[str, ...]:
     return (*sparse, *(key for key in RELEASES if approximate or not needs_delta(key)))
 
 
-def guess_score(job: Job) -> float:
-    """What can be had without looking at the data."""
-    values = job.values()
-    if job.asked == "largest":
-        return float(1.0 - (values.max() - values.mean()) / job.family.width)
-    share = float((values >= float(job.threshold or 0.0)).mean())
-    return 2.0 * share / (1.0 + share)
-
-
-class Drawing:
-    """One contender for one job, planned at any budget; later plans start from what earlier ones found."""
-
-    def __init__(self, job: Job, contender: str, *, seed: int = 1) -> None:
-        if contender not in TITLES:
-            raise refuse("contender", contender, "one of " + ", ".join(TITLES))
-        self._job, self._contender, self._seed = job, contender, seed
-        self._points: FloatArray | None = None
-
-    def start_from(self, points: FloatArray | None) -> None:
-        """Begin around the points of a kindred search."""
-        self._points = points
-
-    @property
-    def points(self) -> FloatArray | None:
-        """The best points of the last search."""
-        return self._points
-
-    def at(
-        self, epsilon: float, *, passes: int | None = None, on_progress: Callable[[float], None] = lambda share: None
-    ) -> Plan:
-        """The plan at a budget; raises where the contender cannot be had at it."""
-        job = self._job
-        sparse = _BY_KEY.get(self._contender)
-        if sparse is not None:
-            return self._tuned(sparse, epsilon, passes, on_progress)
-        found = calibrated(self._contender, family=job.family, count=job.count, epsilon=epsilon, delta=job.delta)
-        delta = job.delta if needs_delta(self._contender) else 0.0
-        return self._plan(
-            epsilon=epsilon,
-            delta=delta,
-            parameters={"scale": scale_of(found)},
-            prediction=predict_one(job, self._contender, found, epsilon=epsilon, seed=self._seed),
-        )
-
-    def _tuned(
-        self, sparse: SparseContender, epsilon: float, passes: int | None, on_progress: Callable[[float], None]
-    ) -> Plan:
-        tuner = StreamTuner(self._job, sparse, epsilon=epsilon, seed=self._seed)
-        tuned = tuner.tune(starts=self._points, on_progress=on_progress)
-        self._points = tuned.points
-        return self._plan(
-            epsilon=epsilon,
-            delta=self._job.delta if sparse.approximate else 0.0,
-            parameters=sparse_plan_parameters(tuned.parameters),
-            prediction=tuner.predict(tuned.parameters, passes=passes),
-        )
-
-    def _plan(self, **given: Any) -> Plan:
-        job = self._job
-        return Plan(
-            contender=self._contender,
-            asked=job.asked,
-            family=job.family,
-            count=job.count,
-            threshold=job.threshold,
-            **given,
-        )
-
-
 def compare(
     job: Job,
     *,
@@ -192,46 +129,64 @@ def compare(
         raise refuse("contenders", refused or chosen, "among " + ", ".join(contenders_for(job)))
     guess = guess_score(job)
     if job.wanted is not None:
-        from dpselect.planning.least_budget import cheapest_plans
-
         return Comparison(job=job, plans=cheapest_plans(job, chosen, seed=seed, on_progress=on_progress), guess=guess)
-    plans = []
-    found_so_far: dict[str, FloatArray | None] = {}
-    for place, key in enumerate(chosen):
-        drawing = Drawing(job, key, seed=seed)
-        drawing.start_from(_kindred(key, found_so_far))
-
-        def moved(share: float, place: int = place) -> None:
-            on_progress((place + share) / len(chosen))
-
-        try:
-            plans.append(drawing.at(float(job.epsilon or 1.0), on_progress=moved))
-        except DPSelectError:
-            # Not to be had at this budget, such as a scale beyond what doubles can hold.
-            continue
-        found_so_far[key] = drawing.points
-    on_progress(1.0)
+    plans = _all_plans(job, chosen, seed=seed, on_progress=on_progress)
     if not any(beats(plan, guess) for plan in plans):
         raise impossible(job, chosen, guess, seed=seed)
     plans.sort(key=_rank)
     return Comparison(job=job, plans=tuple(plans), guess=guess)
 
 
-def _kindred(key: str, found: Mapping[str, FloatArray | None]) -> FloatArray | None:
-    """Where a search may begin, from what others found."""
+def _all_plans(job: Job, contenders: Sequence[str], *, seed: int, on_progress: Callable[[float], None]) -> list[Plan]:
+    """Every contender's plan at the job's budget, kindred ones one after the other, others side by side."""
+    shares = dict.fromkeys(contenders, 0.0)
+    lock = threading.Lock()
+
+    def moved(key: str, share: float) -> None:
+        with lock:
+            shares[key] = share
+            on_progress(sum(shares.values()) / len(shares))
+
+    def follow(chain: Sequence[str]) -> list[Plan]:
+        plans, points = [], None
+        for key in chain:
+            entrant = Entrant(job, key, seed=seed)
+            entrant.start_from(_kindred(key, points))
+            # A contender that cannot be had at this budget, its scale beyond what doubles can hold, is left out.
+            with contextlib.suppress(DPSelectError):
+                plans.append(entrant.at(float(job.epsilon or 1.0), on_progress=functools.partial(moved, key)))
+                points = entrant.points
+            moved(key, 1.0)
+        return plans
+
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        return [plan for plans in pool.map(follow, _chains(contenders)) for plan in plans]
+
+
+def _chains(contenders: Sequence[str]) -> list[list[str]]:
+    """Contenders whose searches can start from one another, together; those that take longest first."""
+    chains: dict[str, list[str]] = {}
+    for key in contenders:
+        sparse = _BY_KEY.get(key)
+        kind = key
+        if sparse is not None:
+            fresh = "fresh" if key in ("sparse-fresh-clipped", "sparse-repaired") else key
+            kind = "paid before" if sparse.paid_before else fresh
+        chains.setdefault(kind, []).append(key)
+    return sorted(chains.values(), key=len, reverse=True)
+
+
+def _kindred(key: str, points: FloatArray | None) -> FloatArray | None:
+    """Where a search may begin, from what the one before it in the chain found."""
     sparse = _BY_KEY.get(key)
-    if sparse is None:
+    if sparse is None or points is None:
         return None
-    if sparse.paid_before:
-        # These differ in how many runs they let through and hardly in which settings suit them.
-        done = [points for other, points in found.items() if other in _BY_KEY and _BY_KEY[other].paid_before]
-        return done[-1] if done else None
-    clipped = found.get("sparse-fresh-clipped")
-    if sparse.filter == "repaired" and clipped is not None:
+    if sparse.filter == "repaired":
         # The same runs but for a horizon, which is tried from a few questions to all.
-        horizons = np.linspace(0.4, 1.0, len(clipped))[:, None]
-        return np.concatenate([np.concatenate([clipped, horizons], axis=1)] * 2)
-    return None
+        horizons = np.linspace(0.4, 1.0, len(points))[:, None]
+        return np.concatenate([np.concatenate([points, horizons], axis=1)] * 2)
+    # Filters that are paid before differ in how many runs they let through and hardly in which settings suit them.
+    return points
 
 
 def _rank(plan: Plan) -> tuple[float, float]:
@@ -239,22 +194,14 @@ def _rank(plan: Plan) -> tuple[float, float]:
     return (0.0, 0.0) if prediction is None else (-prediction.cautious, plan.noise_spread)
 
 
-def beats(plan: Plan, guess: float) -> bool:
-    """Whether the plan surely does better than a guess."""
-    found = plan.prediction
-    return found is not None and found.answered > 0 and found.score - found.uncertainty > guess
-
-
 def impossible(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> InvalidParameter:
     """The error that says how much budget would do."""
-    from dpselect.planning.least_budget import smallest_useful_epsilon
-
     least = smallest_useful_epsilon(job, contenders, guess, seed=seed)
     what = "accuracy" if job.asked == "largest" else "F1"
     if least is None:
         return InvalidParameter(
             f"no mechanism answers this better than a guess that looks at no data ({what} {guess:.3f}), at any budget "
-            f"up to epsilon = {_LARGEST_EPSILON:g}; ask something else"
+            f"up to epsilon = {LARGEST_EPSILON:g}; ask something else"
         )
     return InvalidParameter(
         f"epsilon must be at least {least:.2g} for any mechanism to answer better than a guess that looks at no data "

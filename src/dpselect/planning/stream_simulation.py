@@ -24,7 +24,7 @@ NoiseLaw: TypeAlias = Literal["normal", "laplace"]
 #: Numbers per temporary, so that they stay in the cache.
 _ABREAST = 1 << 15
 #: From this length on, leaping wins.
-_LONG = 4096
+LONG = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def simulate_fresh(settings: Settings, rule: RunRule, *, values: FloatArray, noi
     noise : StandardNoise
         The same draws for all settings.
     """
-    walk = _leap if len(values) >= _LONG else _abreast
+    walk = _leap if len(values) >= LONG else _abreast
     parts = [
         walk(settings.part(rows), rule.part(rows), values, noise)
         for rows in _blocks(len(settings), each=noise.questions.shape[1])

@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
-from dpselect.composition.filter import Watcher
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.planning.contender import Prediction, SparseContender, mean_and_reach
 from dpselect.planning.filter_budgets import best_order, count_runs, make_filter, runs_allowed
 from dpselect.planning.job import Job, Scenario
@@ -29,7 +26,9 @@ from dpselect.planning.run_costs import (
     repaired_rule,
 )
 from dpselect.planning.search import search
+from dpselect.planning.sparse_parameters import SparseParameters, watcher_for
 from dpselect.planning.stream_simulation import (
+    LONG,
     Passes,
     RunRule,
     Settings,
@@ -37,29 +36,19 @@ from dpselect.planning.stream_simulation import (
     simulate_fresh,
     simulate_kept,
 )
-from dpselect.privacy.family import QueryFamily
 
 #: Numbers of the plan are rounded to so many digits; nothing is lost and files stay readable.
 _DIGITS = 4
 #: How much is simulated: questions times passes while searching, choosing and predicting.
 _SEARCH, _CHOICE, _PREDICTION = 24 * 400, 200 * 400, 2000 * 400
+#: Long streams are leapt through, which is cheap.
+_LONG_PREDICTION = 8_000_000
 #: σ_Z/σ_X that are tried, and the narrowest clip as a part of the reach.
 _RATIOS, _NARROWEST = (0.1, 12.0), 0.003
 #: For so few settings losses are looked at more closely.
 _FEW = 8
 #: Settings per table, so that tables of long streams fit the memory.
 _TABLE = 1 << 21
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparseParameters:
-    """The tuned numbers of a sparse vector."""
-
-    line_scale: float
-    question_scale: float
-    clip: tuple[float, float] | None = None
-    horizon: int | None = None
-    order: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +62,6 @@ class Tuned:
 def passes_for(length: int, *, total: int, least: int, most: int) -> int:
     """How many passes over a stream of this length."""
     return max(least, min(most, total // length))
-
-
-def watcher_for(contender: SparseContender, family: QueryFamily, threshold: float, found: SparseParameters) -> Watcher:
-    """The mechanism of one setting, over the family before clipping."""
-    if contender.law == "normal":
-        return GaussianAboveThreshold(
-            family, threshold=threshold, sigma_threshold=found.line_scale, sigma_query=found.question_scale
-        )
-    return LaplaceAboveThreshold(
-        family, threshold=threshold, scale_threshold=found.line_scale, scale_query=found.question_scale
-    )
 
 
 class StreamTuner:
@@ -131,7 +109,8 @@ class StreamTuner:
     def predict(self, found: SparseParameters, *, passes: int | None = None) -> Prediction:
         """What to expect of a setting, on noise that its choice has not seen, with a loss for every run length."""
         length = self._job.count
-        number = passes or passes_for(length, total=_PREDICTION, least=50, most=2000)
+        total = _LONG_PREDICTION if length >= LONG else _PREDICTION
+        number = passes or passes_for(length, total=total, least=50, most=2000)
         noise = self._noise(2, number)
         settings, horizon = self._one(found)
         results = [self._simulated(settings, horizon, one, noise, found) for one in self._scenarios]
