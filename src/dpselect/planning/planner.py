@@ -19,7 +19,12 @@ from dpselect.planning.contender import RELEASES, SELECTIONS, SPARSE
 from dpselect.planning.entrant import Entrant
 from dpselect.planning.guess import beats, guess_score
 from dpselect.planning.job import Job
-from dpselect.planning.least_budget import LARGEST_EPSILON, cheapest_plans, smallest_useful_epsilon
+from dpselect.planning.least_budget import (
+    LARGEST_EPSILON,
+    cheapest_plans,
+    smallest_useful_epsilon,
+    two_digits_up,
+)
 from dpselect.planning.one_release import needs_delta
 from dpselect.planning.plan import Plan
 
@@ -204,6 +209,6 @@ def impossible(job: Job, contenders: Sequence[str], guess: float, *, seed: int) 
             f"up to epsilon = {LARGEST_EPSILON:g}; ask something else"
         )
     return InvalidParameter(
-        f"epsilon must be at least {least:.2g} for any mechanism to answer better than a guess that looks at no data "
+        f"epsilon must be at least {two_digits_up(least)} for any mechanism to answer better than a guess that looks at no data "
         f"({what} {guess:.3f}); got {job.epsilon!r}"
     )
