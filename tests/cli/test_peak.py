@@ -123,7 +123,7 @@ def test_a_series_is_answered_when_the_curator_vouches(dpselect: Callable[..., o
 def test_the_page_holds_the_answer_and_no_value(dpselect: Callable[..., object], tmp_path: Path) -> None:
     path = tmp_path / "secret.csv"
     path.write_text("meter,at,kwh\n" + "".join(f"a{n},2013-01-20,7.654321\n" for n in range(20)))
-    page = tmp_path / "deep" / "page.html"
+    page = tmp_path / "page.html"
     ran = dpselect("peak", path, *COLUMNS, "--population", 20, "--epsilon", 100, "--report", page)
     assert ran.code == 0, ran.err
     text = page.read_text()

@@ -113,7 +113,7 @@ def test_a_figure_with_scripts_is_refused(drawing: str) -> None:
 
 
 def test_writing_replaces_the_file_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "page.html"
+    path = tmp_path / "page.html"
     check_writable(path)
     assert not path.exists()
     write_page(told("first"), path)

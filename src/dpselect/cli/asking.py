@@ -193,6 +193,13 @@ class TableAsked:
         )
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The files that are read, as far as they were named: no output may take their place."""
+        database = self.data.partition("://")[2].partition("?")[0] if "://" in self.data else ""
+        named = self.categories[1:] if (self.categories or "").startswith("@") and self.categories else ""
+        return tuple(place for place in (database or self.data, named) if place)
+
+    @property
     def source_name(self) -> str:
         """The data's name for a report: no folders, and never a URL, which may hold a password."""
         if "://" in self.data:

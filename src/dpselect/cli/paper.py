@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dpselect.cli import options, screen
+from dpselect.report.place import check_folder
 
 
 def paper(
@@ -40,6 +41,7 @@ def paper(
         else:
             screen.table("Figures", ["name", "what it shows"], [[name, one.TITLE] for name, one in FIGURES.items()])
         return
+    check_folder(out, what="figures")
     with screen.progress("Starting") as move:
         page = run(
             figures or None,

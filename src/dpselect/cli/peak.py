@@ -99,7 +99,7 @@ def peak(
         sensitivity=sensitivity,
         monotone=monotone,
     )
-    ready_for_report(report)
+    ready_for_report(report, inputs=asked.inputs)
     public = asked.public_side()
     # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
     names = [name for name in NAMES if dry_run or mechanism == "gaussian" or name != "gaussian"]

@@ -78,7 +78,7 @@ def watch(
     """
     from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
 
-    ready_for_report(report)
+    ready_for_report(report, inputs=(data, plan))
     entropy: Entropy = SYSTEM_ENTROPY if seed is None else SeededEntropy(seed)
     line = Line(
         threshold=threshold,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -172,12 +172,12 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
     )
 
 
-def ready_for_report(path: Path | None) -> None:
-    """Refuses a place where no page can be written, before anything is asked."""
+def ready_for_report(path: Path | None, *, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Refuses a place where no page can be written, or that is read from, before anything is asked."""
     if path is not None:
         from dpselect.report.page import check_writable
 
-        check_writable(path)
+        check_writable(path, inputs=[one for one in inputs if one is not None])
 
 
 def write_report(told: Told, vector: SparseVector, path: Path, *, ended: bool) -> None:

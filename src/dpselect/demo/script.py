@@ -19,7 +19,8 @@ from dpselect.mechanisms.outcomes import Noise, Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.page import write_page
+from dpselect.report.page import check_writable, write_page
+from dpselect.report.place import check_folder, check_place
 from dpselect.report.record import Finding, Report, Spending
 from dpselect.report.rounding import at_most
 from dpselect.tables import BoundedQuery, Calendar, Question, bounded_query
@@ -93,6 +94,12 @@ def run_demo(
     step: Step = lambda _doing, _share: None,
 ) -> Demonstration:
     """Simulates the city, asks both questions through DuckDB, writes the report and the plot to ``out``."""
+    check_folder(out, what="demonstration")
+    out.mkdir(parents=True, exist_ok=True)
+    page, plot, spend_plot = out / "report.html", out / "epsilon-against-candidates.svg", out / "spending.svg"
+    check_writable(page)
+    for drawing in (plot, spend_plot):
+        check_place(drawing, what="drawing", endings=(".svg",), begins=(b"<?xml",))
     step("Simulating the city", 0.0)
     city = simulate_city(meters=meters, days=days)
     last = FIRST_DAY + timedelta(days=days - 1)
@@ -108,11 +115,11 @@ def run_demo(
     from dpselect.report.epsilon_plot import save_epsilon_plot
     from dpselect.report.odometer_plot import save_spend_plot
 
-    spend_plot = save_spend_plot(out / "spending.svg", svt=vector)
-    plot = save_epsilon_plot(out / "epsilon-against-candidates.svg", family=answer.family, delta=DELTA)
+    spend_plot = save_spend_plot(spend_plot, svt=vector)
+    plot = save_epsilon_plot(plot, family=answer.family, delta=DELTA)
     step("Writing the report", 0.9)
     noise: Noise = "private" if entropy.private else "reproducible"
-    page = write_page(_report(peak, watch, meters=meters, days=days, plot=plot, noise=noise), out / "report.html")
+    page = write_page(_report(peak, watch, meters=meters, days=days, plot=plot, noise=noise), page)
     step("Done", 1.0)
     return Demonstration(
         rows=city.num_rows,

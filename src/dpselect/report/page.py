@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 from importlib.resources import files
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dpselect.errors import SourceError
 from dpselect.report.guarantee import Guarantee
+from dpselect.report.place import PAGE_MARK, check_place, refused_place
 from dpselect.report.record import NOT_PRIVATE, Entry, Finding, Report, Spending
 from dpselect.report.rounding import at_most
 from dpselect.report.spending_drawing import draw_spending
@@ -43,8 +44,7 @@ def html_page(report: Report) -> str:
     ]
     when = f'<p class="when">{escape(report.made.strftime("%d %B %Y, %H:%M"))}</p>' if report.made else ""
     body = "\n".join(part for part in parts if part)
-    return f"""<!DOCTYPE html>
-<html lang="en">
+    return f"""{PAGE_MARK}<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -66,14 +66,17 @@ def html_page(report: Report) -> str:
 """
 
 
-def check_writable(path: Path) -> None:
-    """Refuses a place where no page can be written: asked before an answer is paid for, not after."""
-    with _fresh_file(Path(path)) as name:
+def check_writable(path: Path, *, inputs: Iterable[str | Path] = ()) -> None:
+    """Refuses a place where no page can be written: asked before an answer is paid for, not after.
+
+    ``inputs`` are files that are read and must not be replaced; see :func:`~dpselect.report.place.check_place`.
+    """
+    with _fresh_file(Path(path), inputs=inputs) as name:
         name.unlink()
 
 
 def write_page(report: Report, path: Path) -> Path:
-    """Writes the page; a file that was there is replaced at once or not at all.
+    """Writes the page; an earlier page is replaced at once or not at all, any other file is refused.
 
     Returns
     -------
@@ -82,19 +85,17 @@ def write_page(report: Report, path: Path) -> Path:
     """
     text, target = html_page(report), Path(path)
     with _fresh_file(target) as name:
-        name.write_text(text, encoding="utf-8")
+        name.write_text(text, encoding="utf-8", errors="replace")
         name.chmod(0o644)
         name.replace(target)
     return target.resolve()
 
 
 @contextmanager
-def _fresh_file(target: Path) -> Iterator[Path]:
+def _fresh_file(target: Path, *, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
     """An empty file beside the target, gone afterwards unless it took the target's place."""
+    check_place(target, inputs=inputs)
     try:
-        if target.is_dir():
-            raise IsADirectoryError(0, "it is a folder")
-        target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".dpselect-", suffix=".html")
         os.close(handle)
         try:
@@ -102,9 +103,7 @@ def _fresh_file(target: Path) -> Iterator[Path]:
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError as failure:
-        raise SourceError(
-            f"cannot write the report to {str(target)!r} ({failure.strerror}); choose another place"
-        ) from None
+        raise refused_place("report", target, failure.strerror or "it cannot be written") from None
 
 
 def _finding(finding: Finding) -> str:
