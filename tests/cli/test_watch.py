@@ -115,8 +115,8 @@ def test_a_stream_is_answered_line_by_line(dpselect: Callable[..., object]) -> N
     [
         "twelve",
         "nan",
-        "inf",
-        "1e400",
+        "-nan",
+        "infinite",
         "[1]",
         '{"value": "0.5"}',
         '{"value": true}',
@@ -154,8 +154,11 @@ def test_bytes_that_are_no_text_are_refused(dpselect: Callable[..., object]) -> 
 
 def test_a_value_outside_the_range_counts_as_its_end(dpselect: Callable[..., object]) -> None:
     """Refusing it would tell, without noise, that a private value is outside."""
-    ran = dpselect(*STREAM, stdin="-1e300\n1e300\n")
-    assert [line["answer"] for line in ran.lines[:-1]] == ["below", "above"]
+    low = ["-5", "-1e300", "-inf", "-1e999", "-1e99999", '{"value": -Infinity}']
+    high = ["5", "1e300", "inf", "+inf", "Infinity", "1e999", "1E+400", '{"value": Infinity}', '{"value": 1e999}']
+    ran = dpselect(*STREAM, "--budget", 1000, stdin="\n".join(low + high) + "\n")
+    assert [line["answer"] for line in ran.lines[:-1]] == ["below"] * len(low) + ["above"] * len(high)
+    assert ran.code == 0
 
 
 @settings(max_examples=200, deadline=None)

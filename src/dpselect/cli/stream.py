@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 #: A line longer than this is no question.
 _LONGEST_LINE, _LONGEST_ID = 4096, 200
+_PERHAPS_BEYOND = re.compile(r"[+-]?(inf(inity)?|(\d{1,60}(\.\d{0,60})?|\.\d{1,60})e\+?\d{1,20})", re.IGNORECASE)
 _RULE = 'a line must be a number, or {"value": number} with an optional "id"; it was refused and nothing was spent'
 
 
@@ -67,6 +71,8 @@ class _Written(str):
 
 
 def _number(text: str) -> float | Fraction:
+    if (beyond := _beyond(text)) is not None:
+        return beyond
     try:
         number = read_number(text)
     except typer.BadParameter:
@@ -74,6 +80,21 @@ def _number(text: str) -> float | Fraction:
     # A double where that is exact: the quick way through the sampler.
     nearest = float(number)
     return nearest if Fraction(nearest) == number else number
+
+
+def _beyond(text: str) -> float | None:
+    """The outermost double for an infinity, or a number too large for doubles: outside every range, so it is cut.
+
+    Refusing it would tell, without noise, which side of the range a private value was on.
+
+    >>> _beyond("-inf") == -_beyond("1e999") == -sys.float_info.max, _beyond("nan"), _beyond("0.5")
+    (True, None, None)
+    """
+    written = text.strip()
+    if not _PERHAPS_BEYOND.fullmatch(written):
+        return None
+    number = float(written)
+    return math.copysign(sys.float_info.max, number) if math.isinf(number) else None
 
 
 def _identity(found: object) -> str | int | None:
