@@ -99,14 +99,15 @@ def _draw(best: Plan, other: Plan) -> str:
 def _part(share: float) -> str:
     """A share in words.
 
-    >>> _part(0.34), _part(0.5), _part(0.013), _part(0.87)
-    ('about a third', 'about a half', 'a 77th', '87%')
+    >>> _part(0.34), _part(0.5), _part(0.013), _part(0.87), _part(0.09)
+    ('about a third', 'about a half', 'a 77th', '87%', 'an 11th')
     """
     if share >= 0.7:
         return f"{100 * share:.0f}%"
     words = {2: "about a half", 3: "about a third", 4: "about a quarter", 5: "about a fifth"}
     number = round(1.0 / share)
-    return words.get(number, f"a {_ordinal(number)}")
+    article = "an" if number in (8, 11, 18) or 80 <= number < 90 or 800 <= number < 900 else "a"
+    return words.get(number, f"{article} {_ordinal(number)}")
 
 
 def _ordinal(number: int) -> str:

@@ -133,6 +133,8 @@ def compare(
     if refused or not chosen:
         raise refuse("contenders", refused or chosen, "among " + ", ".join(contenders_for(job)))
     guess = guess_score(job)
+    if guess >= 1.0:
+        raise impossible(job, (), guess, seed=seed)
     if job.wanted is not None:
         return Comparison(job=job, plans=cheapest_plans(job, chosen, seed=seed, on_progress=on_progress), guess=guess)
     plans = _all_plans(job, chosen, seed=seed, on_progress=on_progress)
@@ -201,7 +203,7 @@ def _rank(plan: Plan) -> tuple[float, float]:
 
 def impossible(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> InvalidParameter:
     """The error that says how much budget would do."""
-    least = smallest_useful_epsilon(job, contenders, guess, seed=seed)
+    least = smallest_useful_epsilon(job, contenders, guess, seed=seed) if guess < 1.0 else None
     what = "accuracy" if job.asked == "largest" else "F1"
     if least is None:
         return InvalidParameter(
@@ -209,6 +211,6 @@ def impossible(job: Job, contenders: Sequence[str], guess: float, *, seed: int) 
             f"up to epsilon = {LARGEST_EPSILON:g}; ask something else"
         )
     return InvalidParameter(
-        f"epsilon must be at least {two_digits_up(least)} for any mechanism to answer better than a guess that looks at no data "
-        f"({what} {guess:.3f}); got {job.epsilon!r}"
+        f"epsilon must be at least {two_digits_up(least)} for any mechanism to answer better than a guess that looks "
+        f"at no data ({what} {guess:.3f}); got {job.epsilon!r}"
     )
