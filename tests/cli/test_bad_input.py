@@ -25,7 +25,7 @@ ALL = (*TABLE, *DATES, "--epsilon", "1")
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (replaced(ALL, value="kWh"), "no column 'kWh'; it has meter, at, kwh"),
+        (replaced(ALL, value="kWh"), "no column 'kWh' among its 3"),
         (replaced(ALL, user="who"), "no column 'who'"),
         (replaced(ALL, time="kwh"), "no time in column 'kwh' can be read"),
         (replaced(ALL, from_="2013-02-30"), "--from must be a date such as"),

@@ -13,9 +13,10 @@ import traceback
 import warnings
 from collections.abc import Sequence
 
+from dpselect.cli import output
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
 
-DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, NOT_WRITTEN, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 130, 141
 
 
 def one_line(text: str) -> str:
@@ -36,6 +37,9 @@ def say(text: str, *, as_json: bool = False, kind: str = "error") -> None:
 def guarded(arguments: Sequence[str]) -> int:
     """Run the application; whatever happens becomes one line and an exit code."""
     as_json = "--json" in arguments
+    if not output.prepare():
+        say("standard output is closed: the answer would be lost, so nothing was asked", as_json=as_json)
+        return BAD_INPUT
 
     def warn(message: Warning | str, category: type[Warning], *_: object) -> None:
         # Warnings of libraries underneath are for developers.
@@ -50,22 +54,40 @@ def guarded(arguments: Sequence[str]) -> int:
 
             code = app(args=list(arguments), prog_name="dpselect", standalone_mode=False)
             sys.stdout.flush()
+            if code == INTERRUPTED:  # typer says it by a number alone
+                say("interrupted", as_json=as_json)
             return code if isinstance(code, int) else DONE
         except BudgetExhausted as failure:
             say(str(failure), as_json=as_json)
             return BUDGET_EXHAUSTED
+        except output.NotWritten as failure:
+            say(str(failure), as_json=as_json)
+            return NOT_WRITTEN
         except DPSelectError as failure:
             say(str(failure), as_json=as_json)
             return BAD_INPUT
         except (KeyboardInterrupt, EOFError):
             say("interrupted", as_json=as_json)
             return INTERRUPTED
-        except BrokenPipeError:
-            # The reader went away (``| head``): stop quietly, and keep the interpreter from flushing into it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return DONE
-        except Exception as failure:
+        except (Exception, SystemExit) as failure:
+            if output.reader_left(failure):
+                output.give_up()
+                return NO_READER
+            if output.refused_text(failure):
+                output.give_up()
+                say(output.lost(failure, asked=_asks(arguments)), as_json=as_json)
+                return NOT_WRITTEN
+            if isinstance(failure, SystemExit):
+                return failure.code if isinstance(failure.code, int) else FAULT
+            if isinstance(failure.__context__, KeyboardInterrupt):  # an import turned it into its own error
+                say("interrupted", as_json=as_json)
+                return INTERRUPTED
             return _unforeseen(failure, as_json=as_json)
+
+
+def _asks(arguments: Sequence[str]) -> bool:
+    """Whether these arguments spend on private data."""
+    return arguments[:1] in (["peak"], ["watch"]) and "--dry-run" not in arguments
 
 
 def _unforeseen(failure: Exception, *, as_json: bool) -> int:

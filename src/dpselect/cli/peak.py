@@ -13,7 +13,7 @@ from dpselect.cli import table_options as given
 from dpselect.cli.asking import TableAsked
 from dpselect.cli.numbers import no_more_than, read_number
 from dpselect.cli.picking import NAMES, MechanismName, Tried, advice, noise_in_words, percent, try_all
-from dpselect.cli.watch_output import ready_for_report
+from dpselect.cli.watch_output import keep_page, ready_for_report
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
@@ -144,9 +144,7 @@ def peak(
     if hint and not as_json:
         screen.notice(hint)
     if report is not None:
-        from dpselect.report.page import write_page
-
-        screen.notice(f"Report: {write_page(told, report)}", style="green")
+        keep_page(told, report)
     if show_sensitive:
         show_curator(answer)
 

@@ -182,9 +182,20 @@ def ready_for_report(path: Path | None, *, inputs: Iterable[str | Path | None] =
 
 def write_report(told: Told, vector: SparseVector, path: Path, *, ended: bool) -> None:
     """Writes the page and says where."""
+    keep_page(report_of(told, vector, ended=ended), path)
+
+
+def keep_page(report: Report, path: Path) -> None:
+    """Writes the page of answers already drawn, and says where; a failure now is not one of the input."""
+    from dpselect.cli.output import SPENT, NotWritten
+    from dpselect.errors import SourceError
     from dpselect.report.page import write_page
 
-    screen.notice(f"Report: {write_page(report_of(told, vector, ended=ended), path)}", style="green")
+    try:
+        place = write_page(report, path)
+    except SourceError as failure:
+        raise NotWritten(f"{failure}; {SPENT}") from None
+    screen.notice(f"Report: {place}", style="green")
 
 
 def show_plan(told: Told, *, as_json: bool) -> None:
