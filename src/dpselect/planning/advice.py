@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
+from dpselect.planning.shown import shown
 
 _GAUSSIAN_ONLY_IF = "take Gaussian noise only where it is there already, as in summed shares or votes"
 
@@ -34,9 +35,9 @@ def _about_largest(job: Job, plans: Sequence[Plan]) -> str:
     opening = f"{best.title} answers this best: {_reached(job, best)}"
     if best.approximate:
         if pure is None:
-            return f"{opening}, at δ = {best.delta:g}."
+            return f"{opening}, at δ = {shown(best.delta)}."
         return (
-            f"{opening}, at δ = {best.delta:g}; where δ must be 0, {_lower(pure.title)} has {_reached(job, pure)}"
+            f"{opening}, at δ = {shown(best.delta)}; where δ must be 0, {_lower(pure.title)} has {_reached(job, pure)}"
             f"{_draw(best, pure)}."
         )
     if gaussian is None or gaussian is best:
@@ -56,7 +57,7 @@ def _about_crossings(job: Job, plans: Sequence[Plan]) -> str:
     )
     opening = f"{best.title} does best: {_reached(job, best)}"
     if best.sparse is None or best.approximate:
-        opening += f", at δ = {best.delta:g}" if best.approximate else ""
+        opening += f", at δ = {shown(best.delta)}" if best.approximate else ""
         if sparse is None:
             return f"{opening}."
         when = "δ must be 0 or " if best.approximate else ""
@@ -83,7 +84,7 @@ def _reached(job: Job, plan: Plan) -> str:
     if plan.prediction is None:
         return f"{what} unknown"
     if job.wanted is not None:
-        return f"{what} {plan.prediction.cautious:.3f} at ε = {plan.epsilon:.3g}"
+        return f"{what} {plan.prediction.cautious:.3f} at ε = {shown(plan.epsilon)}"
     return f"{what} {plan.prediction.score:.3f}"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpselect.planning.contender import TITLES
 from dpselect.planning.frontier import Frontier
+from dpselect.planning.shown import shown
 
 #: Colours that stay apart for colour-blind readers (Okabe and Ito), and marks that stay apart without colour.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -33,14 +34,14 @@ def draw_frontier(found: Frontier) -> Any:
             markersize=4.5,
             linewidth=1.4,
             elinewidth=0.8,
-            label=TITLES[key] + (f" (δ = {delta:g})" if delta else ""),
+            label=TITLES[key] + (f" (δ = {shown(delta)})" if delta else ""),
         )
     axis.axhline(found.guess, color="#999999", linestyle=":", linewidth=1.2, label="a guess that looks at no data")
     if found.job.epsilon is not None:
         axis.axvline(found.job.epsilon, color="#999999", linestyle="--", linewidth=0.8)
     axis.set_xscale("log")
     budgets = sorted({plan.epsilon for line in found.lines.values() for plan in line})
-    axis.set_xticks(budgets, [f"{budget:.3g}" for budget in budgets])
+    axis.set_xticks(budgets, [shown(budget) for budget in budgets])
     axis.minorticks_off()
     axis.set_ylim(None, 1.02)
     axis.set_xlabel("privacy budget ε")

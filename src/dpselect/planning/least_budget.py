@@ -11,6 +11,7 @@ from dpselect.planning.entrant import Entrant
 from dpselect.planning.guess import beats
 from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
+from dpselect.planning.shown import shown
 
 _SMALLEST = 2.0**-40
 #: No budget beyond this is looked at.
@@ -83,19 +84,8 @@ def cheapest_plans(
     quick = [key for key in looked_at if key not in _TUNED or key in _FRUGAL] or looked_at
     beyond = [least_epsilon(Entrant(job, key, seed=seed), will_do, start=job.epsilon) for key in quick]
     reached = [plan.epsilon for plan in beyond if plan is not None]
-    more = f"the least that does is about {two_digits_up(min(reached))}" if reached else "no larger one does either"
+    more = f"the least that does is about {shown(min(reached), digits=2)}" if reached else "no larger one does either"
     raise InvalidParameter(f"epsilon must allow {what} {wanted!r}; {more}; got {job.epsilon!r}")
-
-
-def two_digits_up(epsilon: float) -> str:
-    """A budget in two digits, rounded up, so that it still does.
-
-    >>> two_digits_up(0.0531), two_digits_up(3.0), two_digits_up(0.999)
-    ('0.054', '3', '1')
-    """
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 1)
-    # A hair of room for the division: 3.0 is 3, not 3.1.
-    return f"{math.ceil(epsilon / unit * (1.0 - 1e-12)) * unit:.2g}"
 
 
 def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> float | None:

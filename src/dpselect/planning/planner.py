@@ -23,10 +23,10 @@ from dpselect.planning.least_budget import (
     LARGEST_EPSILON,
     cheapest_plans,
     smallest_useful_epsilon,
-    two_digits_up,
 )
 from dpselect.planning.one_release import needs_delta
 from dpselect.planning.plan import Plan
+from dpselect.planning.shown import shown
 
 #: Contenders are tuned so many at a time.
 _WORKERS = 2
@@ -211,6 +211,6 @@ def impossible(job: Job, contenders: Sequence[str], guess: float, *, seed: int) 
             f"up to epsilon = {LARGEST_EPSILON:g}; ask something else"
         )
     return InvalidParameter(
-        f"epsilon must be at least {two_digits_up(least)} for any mechanism to answer better than a guess that looks "
+        f"epsilon must be at least {shown(least, digits=2)} for any mechanism to answer better than a guess that looks "
         f"at no data ({what} {guess:.3f}); got {job.epsilon!r}"
     )

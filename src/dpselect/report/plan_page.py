@@ -56,7 +56,8 @@ def plan_report(comparison: Comparison, *, frontier: Frontier | None = None) -> 
 
 def in_words(job: Job, plan: Plan) -> str:
     """One line about a contender."""
-    return "; ".join([guarantee_in_words(plan), *(f"{name.lower()} {text}" for name, text in expected(job, plan))])
+    told = (f"{name if name[:2] == 'F1' else name.lower()} {text}" for name, text in expected(job, plan))
+    return "; ".join([guarantee_in_words(plan), *told, parameters_in_words(plan)])
 
 
 def guarantee_in_words(plan: Plan) -> str:
