@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, non_negative, one, positive, probability, refuse, unwrap
-from dpselect.mechanisms.noisy_max import Ranking, Selections, peel, select, select_many
-from dpselect.mechanisms.outcomes import Selection
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.noise.quantiles import NORMAL
+from dpselect.mechanisms.noisy_max import NoisyMax
+from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.family import QueryFamily, check_family
@@ -22,7 +20,7 @@ from dpselect.privacy.renyi import selection_renyi
 
 
 @dataclass(frozen=True)
-class GaussianNoisyMax:
+class GaussianNoisyMax(NoisyMax):
     """Adds N(0, σ²) to every candidate's value and says which one came out on top.
 
     Parameters
@@ -44,12 +42,19 @@ class GaussianNoisyMax:
     0.087...
     """
 
+    law: ClassVar[Law] = NORMAL
+
     family: QueryFamily
     sigma: float
 
     def __post_init__(self) -> None:
         check_family(self.family)
         object.__setattr__(self, "sigma", one(positive, "sigma", self.sigma))
+
+    @property
+    def noise_scale(self) -> float:
+        """σ."""
+        return self.sigma
 
     @property
     def _shift(self) -> float:
@@ -101,39 +106,6 @@ class GaussianNoisyMax:
         """Rényi divergence of order ``alpha`` between neighbours, at most."""
         d = one(counts, "candidates", candidates, least=2)
         return selection_renyi(alpha, shift=self._shift, outputs=d)
-
-    def release(
-        self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
-    ) -> Selection:
-        """The index of the winner, and what naming it cost; the noise is exactly Gaussian.
-
-        >>> from dpselect import QueryFamily
-        >>> GaussianNoisyMax(QueryFamily(lower=0, upper=100, sensitivity=1), sigma=4.0).release([3, 90, 12]).index
-        1
-        """
-        return select(self, values, scale=self.sigma, law=NORMAL, entropy=entropy, outside=outside)
-
-    def release_many(
-        self,
-        values: PrivateValues,
-        *,
-        times: int,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        outside: OutsidePolicy = "refuse",
-    ) -> Selections:
-        """The winners of many independent releases of the same values: for simulations."""
-        return select_many(self, values, times=times, scale=self.sigma, law=NORMAL, entropy=entropy, outside=outside)
-
-    def top(
-        self,
-        values: PrivateValues,
-        k: int,
-        *,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        outside: OutsidePolicy = "refuse",
-    ) -> Ranking:
-        """``k`` winners by peeling: a release over all, one over the rest, and so on; the costs add."""
-        return peel(self, values, k, scale=self.sigma, law=NORMAL, entropy=entropy, outside=outside)
 
     @classmethod
     def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float) -> GaussianNoisyMax:

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.checks import FloatArray, counts, one, refuse
+from dpselect.checks import FloatArray, counts, one, positive, refuse
 from dpselect.errors import InvalidData
 from dpselect.mechanisms.grid_release import noise_of
 from dpselect.mechanisms.outcomes import Noise, Selection
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.argmax import noisy_argmax
-from dpselect.noise.entropy import Entropy
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import noisy_argmax_rows
-from dpselect.privacy.classical import upward
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.classical import bounded_hazard_epsilon, bounded_hazard_scale, upward
+from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.loss import Loss
-
-
-class NoisyMax(Protocol):
-    """The side of a mechanism that is needed here."""
-
-    def __hash__(self) -> int: ...
-
-    @property
-    def family(self) -> QueryFamily:
-        """Range and sensitivity of the values."""
-        ...
-
-    def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
-        """Pure ε of one selection among so many."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -57,73 +43,113 @@ class Selections:
     noise: Noise = "private"
 
 
-def select(
-    mechanism: NoisyMax,
-    values: PrivateValues,
-    *,
-    scale: float,
-    law: Law,
-    entropy: Entropy,
-    outside: OutsidePolicy,
-) -> Selection:
-    """One winner."""
-    noise = noise_of(entropy)
-    admitted = admit(values, family=mechanism.family, outside=outside)
-    # The cost comes first: if it cannot be stated, nothing is drawn.
-    loss = Loss(epsilon=one_epsilon(mechanism, candidates=len(admitted)))
-    index = noisy_argmax(admitted, scale=scale, law=law, entropy=entropy)
-    return Selection(index=index, loss=loss, noise=noise)
+class NoisyMax(ABC):
+    """A mechanism that adds noise of one law to every value and names the largest; it adds its cost."""
+
+    #: The law of the noise, at scale 1.
+    law: ClassVar[Law]
+    family: QueryFamily
+
+    @property
+    @abstractmethod
+    def noise_scale(self) -> float:
+        """What the noise is multiplied by."""
+
+    @abstractmethod
+    def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
+        """Pure ε of one selection among so many."""
+
+    def release(
+        self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
+    ) -> Selection:
+        """The index of the winner, and what naming it cost; the noise is exactly of its law.
+
+        >>> from dpselect import GaussianNoisyMax
+        >>> GaussianNoisyMax(QueryFamily(lower=0, upper=100, sensitivity=1), sigma=4.0).release([3, 90, 12]).index
+        1
+        """
+        noise = noise_of(entropy)
+        admitted = admit(values, family=self.family, outside=outside)
+        # The cost comes first: if it cannot be stated, nothing is drawn.
+        loss = Loss(epsilon=one_epsilon(self, candidates=len(admitted)))
+        index = noisy_argmax(admitted, scale=self.noise_scale, law=self.law, entropy=entropy)
+        return Selection(index=index, loss=loss, noise=noise)
+
+    def release_many(
+        self,
+        values: PrivateValues,
+        *,
+        times: int,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        outside: OutsidePolicy = "refuse",
+    ) -> Selections:
+        """The winners of ``times`` independent releases of the same values, doubles only: for simulations."""
+        noise = noise_of(entropy)
+        admitted = admit(values, family=self.family, outside=outside)
+        number = int(one(counts, "times", times, least=1))
+        if not isinstance(admitted, np.ndarray):
+            raise InvalidData("values must be doubles, or integers within ±2**53, to be released many times at once")
+        each = Fraction(one_epsilon(self, candidates=len(admitted)))
+        rows = np.broadcast_to(admitted, (number, len(admitted)))
+        indices = noisy_argmax_rows(rows, scale=self.noise_scale, law=self.law, entropy=entropy)
+        return Selections(indices=indices, loss=Loss(epsilon=upward(number * each)), noise=noise)
+
+    def top(
+        self,
+        values: PrivateValues,
+        k: int,
+        *,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        outside: OutsidePolicy = "refuse",
+    ) -> Ranking:
+        """``k`` winners by peeling: a release over all, one over the rest, and so on; the costs add.
+
+        Who is left is a function of the answers so far, so every round is a noisy max over public candidates.
+        """
+        noise = noise_of(entropy)
+        admitted = admit(values, family=self.family, outside=outside)
+        rounds = int(one(counts, "k", k, least=1))
+        if rounds > len(admitted):
+            raise refuse("k", k, f"at most the number of candidates, {len(admitted)}")
+        loss = Loss(epsilon=peeling_epsilon(self, candidates=len(admitted), k=rounds))
+        remaining = list(range(len(admitted)))
+        chosen: list[int] = []
+        for _ in range(rounds):
+            scores = admitted[remaining] if isinstance(admitted, np.ndarray) else [admitted[i] for i in remaining]
+            chosen.append(remaining.pop(noisy_argmax(scores, scale=self.noise_scale, law=self.law, entropy=entropy)))
+        return Ranking(indices=tuple(chosen), loss=loss, noise=noise)
 
 
-def select_many(
-    mechanism: NoisyMax,
-    values: PrivateValues,
-    *,
-    times: int,
-    scale: float,
-    law: Law,
-    entropy: Entropy,
-    outside: OutsidePolicy,
-) -> Selections:
-    """The winners of ``times`` independent selections; doubles only."""
-    noise = noise_of(entropy)
-    admitted = admit(values, family=mechanism.family, outside=outside)
-    number = int(one(counts, "times", times, least=1))
-    if not isinstance(admitted, np.ndarray):
-        raise InvalidData("values must be doubles, or integers within ±2**53, to be released many times at once")
-    each = Fraction(one_epsilon(mechanism, candidates=len(admitted)))
-    rows = np.broadcast_to(admitted, (number, len(admitted)))
-    indices = noisy_argmax_rows(rows, scale=scale, law=law, entropy=entropy)
-    return Selections(indices=indices, loss=Loss(epsilon=upward(number * each)), noise=noise)
+@dataclass(frozen=True)
+class BoundedHazardNoisyMax(NoisyMax):
+    """A noisy max whose noise has hazard rate at most 1/scale: Gumbel, exponential or Laplace (see its cost)."""
 
+    family: QueryFamily
+    scale: float
 
-def peel(
-    mechanism: NoisyMax,
-    values: PrivateValues,
-    k: int,
-    *,
-    scale: float,
-    law: Law,
-    entropy: Entropy,
-    outside: OutsidePolicy,
-) -> Ranking:
-    """``k`` winners, one after the other, each among those not yet chosen.
+    def __post_init__(self) -> None:
+        check_family(self.family)
+        object.__setattr__(self, "scale", one(positive, "scale", self.scale))
 
-    Every round is a noisy max over the rest; who is left is a function of the answers so far, so the costs of
-    the rounds add.
-    """
-    noise = noise_of(entropy)
-    admitted = admit(values, family=mechanism.family, outside=outside)
-    rounds = int(one(counts, "k", k, least=1))
-    if rounds > len(admitted):
-        raise refuse("k", k, f"at most the number of candidates, {len(admitted)}")
-    loss = Loss(epsilon=peeling_epsilon(mechanism, candidates=len(admitted), k=rounds))
-    remaining = list(range(len(admitted)))
-    chosen: list[int] = []
-    for _ in range(rounds):
-        scores = admitted[remaining] if isinstance(admitted, np.ndarray) else [admitted[i] for i in remaining]
-        chosen.append(remaining.pop(noisy_argmax(scores, scale=scale, law=law, entropy=entropy)))
-    return Ranking(indices=tuple(chosen), loss=loss, noise=noise)
+    @property
+    def noise_scale(self) -> float:
+        """The scale."""
+        return self.scale
+
+    def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
+        """ε of one release: the same for every number of candidates above one."""
+        return bounded_hazard_epsilon(self.family, scale=self.scale, candidates=candidates)
+
+    @classmethod
+    def calibrated(cls, family: QueryFamily, *, epsilon: float) -> Self:
+        """The least noise with which any number of candidates costs at most ``epsilon``.
+
+        >>> from dpselect import PermuteAndFlip
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+        >>> PermuteAndFlip.calibrated(family, epsilon=0.1).epsilon() <= 0.1
+        True
+        """
+        return cls(check_family(family), scale=bounded_hazard_scale(family, epsilon=epsilon))
 
 
 # Costs depend on public parameters only and can take milliseconds to integrate: remember them.

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import ClassVar
 
-from numpy.typing import ArrayLike
-
-from dpselect.checks import FloatArray, one, positive
-from dpselect.mechanisms.noisy_max import Ranking, Selections, peel, select, select_many
-from dpselect.mechanisms.outcomes import Selection
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.noise.quantiles import EXPONENTIAL
-from dpselect.privacy.classical import bounded_hazard_epsilon, bounded_hazard_scale
-from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.mechanisms.noisy_max import BoundedHazardNoisyMax
+from dpselect.noise.quantiles import EXPONENTIAL, Law
 
 
-@dataclass(frozen=True)
-class PermuteAndFlip:
+class PermuteAndFlip(BoundedHazardNoisyMax):
     """Visit candidates in random order, take each with probability exp((score_i − best)/scale).
 
     The largest of score_i + scale·Exponential_i has exactly this law (Ding, Kifer, Steinke and others
@@ -33,6 +24,7 @@ class PermuteAndFlip:
 
     Examples
     --------
+    >>> from dpselect import QueryFamily
     >>> counts = QueryFamily(lower=0, upper=100, sensitivity=1, monotone=True)
     >>> mechanism = PermuteAndFlip(counts, scale=4.0)
     >>> mechanism.epsilon()
@@ -41,53 +33,4 @@ class PermuteAndFlip:
     1
     """
 
-    family: QueryFamily
-    scale: float
-
-    def __post_init__(self) -> None:
-        check_family(self.family)
-        object.__setattr__(self, "scale", one(positive, "scale", self.scale))
-
-    def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
-        """ε of one release: the same for every number of candidates above one."""
-        return bounded_hazard_epsilon(self.family, scale=self.scale, candidates=candidates)
-
-    def release(
-        self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
-    ) -> Selection:
-        """The index of the winner, and what naming it cost."""
-        return select(self, values, scale=self.scale, law=EXPONENTIAL, entropy=entropy, outside=outside)
-
-    def release_many(
-        self,
-        values: PrivateValues,
-        *,
-        times: int,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        outside: OutsidePolicy = "refuse",
-    ) -> Selections:
-        """The winners of many independent releases of the same values: for simulations."""
-        return select_many(
-            self, values, times=times, scale=self.scale, law=EXPONENTIAL, entropy=entropy, outside=outside
-        )
-
-    def top(
-        self,
-        values: PrivateValues,
-        k: int,
-        *,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        outside: OutsidePolicy = "refuse",
-    ) -> Ranking:
-        """``k`` winners by peeling: a release over all, one over the rest, and so on; the costs add."""
-        return peel(self, values, k, scale=self.scale, law=EXPONENTIAL, entropy=entropy, outside=outside)
-
-    @classmethod
-    def calibrated(cls, family: QueryFamily, *, epsilon: float) -> PermuteAndFlip:
-        """The least noise with which any number of candidates costs at most ``epsilon``.
-
-        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-        >>> PermuteAndFlip.calibrated(family, epsilon=0.1).epsilon() <= 0.1
-        True
-        """
-        return cls(family, scale=bounded_hazard_scale(family, epsilon=epsilon))
+    law: ClassVar[Law] = EXPONENTIAL
