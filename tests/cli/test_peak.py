@@ -117,7 +117,7 @@ def test_a_series_is_answered_when_the_curator_vouches(dpselect: Callable[..., o
     assert "vouches" in told.out
     refused = dpselect(*common, *calendar)
     assert refused.code == 2
-    assert "population or sensitivity" in refused.err
+    assert "--population or --sensitivity" in refused.err
 
 
 def test_the_page_holds_the_answer_and_no_value(dpselect: Callable[..., object], tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpselect.tables import BoundedQuery, Candidates, Question
 
 _MOST_NAMES = 10_000_000
+_FILE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class TableAsked:
     data: str
     table: str | None
     backend: str
+    delimiter: str | None
     user: str | None
     time: str | None
     value: str | None
@@ -55,6 +57,9 @@ class TableAsked:
     monotone: bool
 
     def __post_init__(self) -> None:
+        if self._is_database:
+            engine = None if self.backend == "duckdb" else self.backend
+            refuse_given("a database URL, which names its engine", backend=engine, delimiter=self.delimiter)
         if self.is_series:
             refuse_given(
                 "--maximum (a series already added up over persons)",
@@ -76,6 +81,11 @@ class TableAsked:
             )
         if self.population is None:
             raise InvalidParameter("--population must be given: a public upper bound on the number of persons")
+
+    @property
+    def _is_database(self) -> bool:
+        # Files far away (s3://, https://) are files: an engine reads them.
+        return "://" in self.data and not self.data.lower().endswith(_FILE_ENDINGS)
 
     @property
     def is_series(self) -> bool:
@@ -101,14 +111,7 @@ class TableAsked:
         if self.start is None or self.end is None:
             missing = "--categories" if self.category else "--from and --to"
             raise InvalidParameter(f"{missing} must be given: the candidates are public, never read off the data")
-        try:
-            return Calendar(self.start, self.end, every=self.every, timezone=self.timezone)  # type: ignore[arg-type]
-        except InvalidParameter as failure:
-            # The library's names are not the options' names.
-            renamed = {"start ": "--from ", "end ": "--to ", "every ": "--every ", "timezone ": "--timezone "}
-            text = str(failure)
-            option = next((name for name in renamed if text.startswith(name)), None)
-            raise InvalidParameter(text if option is None else renamed[option] + text[len(option) :]) from None
+        return Calendar(self.start, self.end, every=self.every, timezone=self.timezone)  # type: ignore[arg-type]
 
     def question(self) -> Question:
         """The question to rows of persons."""
@@ -169,7 +172,8 @@ class TableAsked:
     def _open(self) -> Any:
         from dpselect.tables import open_source
 
-        return open_source(self.data, backend=self.backend, table=self.table)
+        between = {"tab": "\t", "\\t": "\t", None: ","}.get(self.delimiter, self.delimiter)
+        return open_source(self.data, backend=self.backend, table=self.table, delimiter=between or "")
 
     def _series(self, source: Any, move: Callable[[float], None]) -> BoundedQuery:
         from dpselect.tables import series_query

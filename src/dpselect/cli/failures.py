@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 
 from dpselect.cli import output
+from dpselect.cli.wording import in_options
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
 
 DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, NOT_WRITTEN, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 130, 141
@@ -64,7 +65,7 @@ def guarded(arguments: Sequence[str]) -> int:
             say(str(failure), as_json=as_json)
             return NOT_WRITTEN
         except DPSelectError as failure:
-            say(str(failure), as_json=as_json)
+            say(in_options(str(failure), options=_options(arguments)), as_json=as_json)
             return BAD_INPUT
         except (KeyboardInterrupt, EOFError):
             say("interrupted", as_json=as_json)
@@ -88,6 +89,16 @@ def guarded(arguments: Sequence[str]) -> int:
 def _asks(arguments: Sequence[str]) -> bool:
     """Whether these arguments spend on private data."""
     return arguments[:1] in (["peak"], ["watch"]) and "--dry-run" not in arguments
+
+
+def _options(arguments: Sequence[str]) -> set[str]:
+    """The options of the command that was asked for."""
+    import typer.main
+
+    from dpselect.cli.application import app
+
+    command = getattr(typer.main.get_command(app), "commands", {}).get(arguments[0] if arguments else "")
+    return {name for parameter in getattr(command, "params", ()) for name in parameter.opts}
 
 
 def _unforeseen(failure: Exception, *, as_json: bool) -> int:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import typer
 
 _NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?)")
+_INFINITE = re.compile(r"[+-]?inf(inity)?|[+-]?∞", re.IGNORECASE)
 #: More digits than this are a slip, and would make exact arithmetic slow.
 _LONGEST = 60
 
@@ -20,6 +21,8 @@ def read_number(text: str) -> Fraction:
     (Fraction(1, 6946), Fraction(1, 10), Fraction(1, 100000))
     """
     written = str(text).strip().replace("_", "")
+    if _INFINITE.fullmatch(written):
+        raise typer.BadParameter("must be finite")
     if len(written) > _LONGEST or not _NUMBER.fullmatch(written):
         raise typer.BadParameter("must be a number such as 12.5, 1e-5 or 1/6946")
     try:

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from dpselect.errors import DPSelectError
 
@@ -22,8 +23,8 @@ class NotWritten(DPSelectError):
 
 def prepare() -> bool:
     """Makes both streams take any text, as UTF-8; whether there is a standard output at all."""
-    if sys.stderr is None:  # type: ignore[unreachable]
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # type: ignore[unreachable]  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # In the C locale ε would end the program after the answer was paid for.

@@ -11,6 +11,7 @@ import typer
 from dpselect.cli import options, screen
 from dpselect.cli import table_options as given
 from dpselect.cli.asking import TableAsked
+from dpselect.cli.epsilon import refuse_given
 from dpselect.cli.numbers import no_more_than, read_number
 from dpselect.cli.picking import NAMES, MechanismName, Tried, advice, noise_in_words, percent, try_all
 from dpselect.cli.watch_output import keep_page, ready_for_report
@@ -53,6 +54,7 @@ def peak(
     monotone: given.SeriesMonotone = False,
     table: given.TableName = None,
     backend: given.Backend = "duckdb",
+    delimiter: given.Delimiter = None,
     dry_run: options.DryRun = False,
     seed: options.Seed = None,
     report: options.ReportFile = None,
@@ -73,10 +75,13 @@ def peak(
 
     In Python: GaussianNoisyMax.calibrated(…).release(bounded_query(…).values).
     """
+    if dry_run:
+        refuse_given("--dry-run, which gives no answer", report=report, show_sensitive=show_sensitive or None)
     asked = TableAsked(
         data=data,
         table=table,
         backend=backend,
+        delimiter=delimiter,
         user=user,
         time=time,
         value=value,
@@ -133,6 +138,7 @@ def peak(
                 "candidates": len(answer),
                 "expected_shortfall": chosen.accuracy.shortfall,
                 "advice": hint,
+                **_note(told.guarantee.weakness),
             }
         )
     else:
@@ -153,6 +159,10 @@ def show_curator(answer: BoundedQuery) -> None:
     """The curator's counts on standard error, the warning first."""
     for line in answer.curator_report.lines():
         screen.notice(line, style="red")
+
+
+def _note(weakness: str | None) -> dict[str, str]:
+    return {} if weakness is None else {"note": weakness}
 
 
 def _scale(chosen: Tried) -> dict[str, float]:
@@ -198,7 +208,11 @@ def _show_plan(
     asked: TableAsked, public: BoundedQuery, tried: dict[MechanismName, Tried], chosen: MechanismName, *, as_json: bool
 ) -> None:
     """What an answer would cost and how good it would be; nothing was asked."""
+    from dpselect.report.guarantee import Guarantee
+
     costs = {name: float(one.mechanism.epsilon(candidates=len(public))) for name, one in tried.items()}
+    weakness = Guarantee(epsilon=costs[chosen]).weakness
+    hint = advice(chosen, tried)
     if as_json:
         for name, one in tried.items():
             screen.emit(
@@ -211,6 +225,8 @@ def _show_plan(
                     **_scale(one),
                     "expected_shortfall": one.accuracy.shortfall,
                     "expected_hits": one.accuracy.hits,
+                    **({"advice": hint} if name == chosen else {}),
+                    **_note(weakness),
                 }
             )
         return
@@ -230,3 +246,6 @@ def _show_plan(
         rows,
         note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
     )
+    for line in (weakness, hint):
+        if line is not None:
+            screen.notice(line)

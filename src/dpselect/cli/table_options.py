@@ -24,6 +24,10 @@ TableName: TypeAlias = Annotated[str | None, typer.Option("--table", help="The t
 Backend: TypeAlias = Annotated[
     str, typer.Option("--backend", help="The engine for files: duckdb, polars, spark, or another of Ibis.")
 ]
+Delimiter: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--delimiter", help="Between the fields of a CSV file: ';' or tab; a comma if left out."),
+]
 ShowSensitive: TypeAlias = Annotated[
     bool,
     typer.Option("--show-sensitive", help="Exact counts of rows left out or cut, on stderr: for the curator only."),

@@ -57,6 +57,7 @@ def watch(
     monotone: given.SeriesMonotone = False,
     table: given.TableName = None,
     backend: given.Backend = "duckdb",
+    delimiter: given.Delimiter = None,
     dry_run: options.DryRun = False,
     seed: options.Seed = None,
     report: options.ReportFile = None,
@@ -78,6 +79,8 @@ def watch(
     """
     from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
 
+    if dry_run:
+        refuse_given("--dry-run, which gives no answer", report=report, show_sensitive=show_sensitive or None)
     ready_for_report(report, inputs=(data, plan))
     entropy: Entropy = SYSTEM_ENTROPY if seed is None else SeededEntropy(seed)
     line = Line(
@@ -101,6 +104,16 @@ def watch(
             population=population,
             maximum=maximum,
             table=table,
+            time_format=time_format,
+            timezone=timezone,
+            grid=grid,
+            delimiter=delimiter,
+            duplicates=None if duplicates == "keep" else duplicates,
+            every=None if every == "day" else every,
+            measure=None if measure == "mean" else measure,
+            per_user=None if per_user == "sum" else per_user,
+            adjacency=None if adjacency == "add-remove" else adjacency,
+            backend=None if backend == "duckdb" else backend,
             show_sensitive=show_sensitive or None,
             **{"from": start, "to": end},
         )
@@ -119,6 +132,7 @@ def watch(
             data=data,
             table=table,
             backend=backend,
+            delimiter=delimiter,
             user=user,
             time=time,
             value=value,
@@ -167,6 +181,7 @@ def _watch_stream(
 
     watching = line.watching(family, questions=questions)
     told = Told(watching=watching, keep=report is not None)
+    told.warn_of_the_line(as_json=as_json)
     if dry_run:
         show_plan(told, as_json=as_json)
         return DONE
@@ -222,6 +237,7 @@ def _watch_table(
         labels=public.labels,
         keep=True,
     )
+    told.warn_of_the_line(as_json=as_json)
     if dry_run:
         asked.check()
         show_plan(told, as_json=as_json)

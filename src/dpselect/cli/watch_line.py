@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpselect.cli.epsilon import family_in_words, needed, refuse_given
-from dpselect.cli.numbers import no_more_than
+from dpselect.cli.numbers import no_more_than, shown
 from dpselect.cli.watching import ONE_ABOVE_IN, Watching, usual_noise, usual_ratio
 from dpselect.errors import InvalidParameter
 
@@ -90,6 +90,18 @@ class Line:
             return _planned(self.plan, family, questions=questions, expect=expect)
         return self._typed(family, questions=questions, expect=expect, unit=unit)
 
+    def _near(self, family: QueryFamily, threshold: float, clip: tuple[float, float], *, unit: Fraction) -> QueryFamily:
+        """The family cut around the line; a refusal speaks of the options, in the readings' unit."""
+        try:
+            return family.near(threshold, below=clip[0], above=clip[1])
+        except InvalidParameter:
+            ends = " to ".join(f"{end * float(unit):.10g}" for end in (family.lower, family.upper))
+            widths = ",".join(shown(width) for width in self.clip or ())
+            raise InvalidParameter(
+                f"--clip must be wide enough to leave a range around the threshold, {shown(self.threshold or unit)}, "
+                f"within {ends}; got {widths}"
+            ) from None
+
     def _typed(self, family: QueryFamily, *, questions: int, expect: int, unit: Fraction) -> Watching:
         from dpselect.composition.sparse_vector import SparseVector
         from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
@@ -97,7 +109,7 @@ class Line:
         threshold = float(needed("threshold", self.threshold) / unit)
         budget = no_more_than(needed("budget", self.budget))
         clip = None if self.clip is None else (float(self.clip[0] / unit), float(self.clip[1] / unit))
-        near = family if clip is None else family.near(threshold, below=clip[0], above=clip[1])
+        near = family if clip is None else self._near(family, threshold, clip, unit=unit)
         resample = not self.keep_threshold
         if self.sigma_threshold is None:
             found = usual_noise(

@@ -58,6 +58,29 @@ class Told:
 
             screen.notice(NOT_PRIVATE, style="bold red")
 
+    def warn_of_the_line(self, *, as_json: bool) -> None:
+        """Say on standard error when no value can be on both sides of the line."""
+        from dpselect.cli.failures import say
+
+        family, unit = self.watching.family, float(self.unit)
+        if family.lower <= self.watching.threshold <= family.upper:
+            return
+        side, every = ("above", "below") if self.watching.threshold > family.upper else ("below", "above")
+        ends = f"[{family.lower * unit:.10g}, {family.upper * unit:.10g}]"
+        say(
+            f"--threshold {self.line} lies {side} everything a question can be, {ends}: without noise every answer "
+            f"would be {every}, and the budget is spent on noise alone",
+            as_json=as_json,
+            kind="warning",
+        )
+
+    @property
+    def weakness(self) -> str | None:
+        """What to say of a budget too large to promise much."""
+        from dpselect.report.guarantee import Guarantee
+
+        return Guarantee(epsilon=self.watching.budget, delta=self.watching.delta).weakness
+
     def say_ended(self, vector: SparseVector) -> None:
         """The clear line that goes with exit code 3."""
         screen.notice(
@@ -75,6 +98,7 @@ class Told:
             "spent": vector.spent,
             "budget": self.watching.budget,
             "noise": vector.noise,
+            **({} if self.weakness is None else {"note": self.weakness}),
         }
 
     def name(self, place: int) -> str:
@@ -220,12 +244,14 @@ def show_plan(told: Told, *, as_json: bool) -> None:
                 "expected_f1": trial.f1,
                 "expected_answered": trial.answered,
                 "expected_spent": trial.spent,
+                **({} if told.weakness is None else {"note": told.weakness}),
             }
         )
         return
     rows = [
         *told.parameters(),
         ("Budget", f"ε = {at_most(watching.budget)}"),
+        *(() if told.weakness is None else (("Mind", told.weakness),)),
         (f"Cost of {watching.questions:,} ⊥ and no ⊤", f"ε = {at_most(silent)}"),
         (f"Cost of {gap - 1:,} ⊥ and a ⊤", f"ε = {at_most(crossing)}"),
         (

@@ -75,7 +75,8 @@ class Guarantee:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The promise, then how far it reaches."""
-        return (self._promise, *self._strength, self._several_people, self._more_answers)
+        weakness = () if self.weakness is None else (self.weakness,)
+        return (self._promise, *weakness, self._several_people, self._more_answers)
 
     @property
     def _promise(self) -> str:
@@ -87,12 +88,18 @@ class Guarantee:
         return f"{_PERSON[self.neighbours]}: {what}."
 
     @property
-    def _strength(self) -> tuple[str, ...]:
+    def weakness(self) -> str | None:
+        """What to say when ε is so large that the promise should not be relied on; else nothing.
+
+        >>> Guarantee(epsilon=1).weakness
+        >>> Guarantee(epsilon=4).weakness
+        'This is a weak promise: an answer can turn a suspicion about a person into near certainty.'
+        """
         if self.epsilon > _HARDLY_ANY:
-            return ("At this ε the promise protects hardly anyone: an answer can all but prove a suspicion.",)
+            return "At this ε the promise protects hardly anyone: an answer can all but prove a suspicion."
         if self.epsilon > _WEAK:
-            return ("This is a weak promise: an answer can turn a suspicion about a person into near certainty.",)
-        return ()
+            return "This is a weak promise: an answer can turn a suspicion about a person into near certainty."
+        return None
 
     @property
     def _several_people(self) -> str:

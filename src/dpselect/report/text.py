@@ -38,6 +38,8 @@ def print_report(report: Report, *, console: Console | None = None) -> None:
         screen.print()
     screen.print(Text.assemble("Guarantee: ", (report.guarantee.headline, "bold")))
     screen.print(Padding(Text(report.guarantee.sentences[0]), (0, 0, 0, 2)))
+    if report.guarantee.weakness is not None:
+        screen.print(Padding(Text(report.guarantee.weakness, style="bold yellow"), (0, 0, 0, 2)))
     for note in report.notes:
         screen.print(Padding(Text(f"• {note}"), (0, 0, 0, 2)))
     if report.parameters:

@@ -1,0 +1,137 @@
+"""Messages speak of options; settings that cannot be meant are refused or warned of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TABLE = ("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "2000")
+DATES = ("--from", "2013-01-01", "--to", "2013-01-31")
+PEAK = (*TABLE, *DATES, "--epsilon", "1")
+WATCH = (*TABLE, *DATES, "--budget", "1")
+STREAM = ("watch", "--sensitivity", "1/1000", "--budget", "1")
+Run = Callable[..., Any]
+
+
+def refused(ran: Any, said: str) -> None:
+    assert ran.code == 2, ran.err
+    assert ran.out == ""
+    assert ran.err.count("\n") == 1, ran.err
+    assert said in ran.err
+    for word in ("Fraction(", "time_format", "timezone=", "shape=", "table=", "public=True", "None"):
+        assert word not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((*TABLE, "--from", "2013-02-01", "--to", "2013-01-01", "--epsilon", "1"), "--to must not come before --from"),
+        ((*PEAK, "--time-format", "%q"), "--time-format must be made of"),
+        ((*PEAK[:8], *DATES, "--population", "9", "--epsilon", "1", "--cap", "-1"), "--cap must be positive; got -1"),
+        ((*PEAK[:6], *DATES, "--population", "9", "--epsilon", "1"), "--cap must be given"),
+        (("--user", "meter", *PEAK[4:], "--value", "kwh"), "or --wide"),
+        ((*PEAK, "--epsilon", "inf"), "'--epsilon': must be finite"),
+        ((*PEAK, "--epsilon", "-1"), "--epsilon must be positive and finite; got -1"),
+        ((*PEAK, "--table", "t"), "--table must be left out"),
+        ((*PEAK, "--to", "2013-01-01"), "error: candidates must be"),
+    ],
+)
+def test_peak_speaks_of_options(dpselect: Run, readings: Path, options: tuple[str, ...], said: str) -> None:
+    refused(dpselect("peak", readings, *options), said)
+
+
+def test_other_commands_speak_of_options(dpselect: Run, tmp_path: Path) -> None:
+    cost = ("epsilon", "--candidates", "9", "--sigma", "1", "--sensitivity")
+    refused(dpselect(*cost, "-1"), "--sensitivity must be zero or more, and finite; got -1")
+    profile = tmp_path / "past.txt"
+    profile.write_text("0.1\n0.2\n")
+    refused(
+        dpselect("plan", "--profile", profile, "--threshold", "0.5", "--epsilon", 1, "--sensitivity", "1/9"), "--public"
+    )
+    refused(dpselect("peak", "duckdb:///nowhere.db", *PEAK), "give --table")
+    refused(
+        dpselect(*STREAM, "--threshold", "0.5", "--clip", "0"),
+        "--clip must be wide enough to leave a range around the threshold, 0.5, within 0 to 1; got 0",
+    )
+
+
+def test_clip_is_refused_in_the_unit_of_the_readings(dpselect: Run, readings: Path) -> None:
+    ran = dpselect("watch", readings, *WATCH, "--threshold", "50", "--clip", "3,1")
+    refused(ran, "around the threshold, 50, within 0 to 10; got 3,1")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--dry-run", "--report", "page.html"), "--report does not go with --dry-run"),
+        (("--dry-run", "--show-sensitive"), "--show-sensitive does not go with --dry-run"),
+    ],
+)
+def test_what_a_dry_run_would_ignore_is_refused(
+    dpselect: Run, readings: Path, options: tuple[str, ...], said: str
+) -> None:
+    refused(dpselect("peak", readings, *PEAK, *options), said)
+    refused(dpselect("watch", readings, *WATCH, "--threshold", 5, *options), said)
+
+
+def test_what_a_source_would_ignore_is_refused(dpselect: Run) -> None:
+    url = ("peak", "duckdb:///some.db", "--table", "t", *PEAK)
+    refused(dpselect(*url, "--backend", "polars"), "--backend does not go with a database URL")
+    refused(dpselect(*url, "--delimiter", ";"), "--delimiter does not go with a database URL")
+    for option, value in (("--every", "week"), ("--backend", "polars"), ("--delimiter", ";"), ("--grid", "9")):
+        refused(dpselect(*STREAM, "--threshold", "0.5", option, value), f"{option} does not go with questions on")
+
+
+@pytest.mark.parametrize(("threshold", "warned"), [(60, True), (-1, True), (10, False), (5, False), (0, False)])
+def test_a_line_that_nothing_can_cross_is_warned_of(
+    dpselect: Run, readings: Path, threshold: int, warned: bool
+) -> None:
+    common = ("watch", readings, *WATCH, "--sigma-threshold", "5", "--threshold", threshold)
+    for more in ((), ("--dry-run",)):
+        ran = dpselect(*common, *more)
+        assert ran.code in (0, 3)
+        assert (f"warning: --threshold {threshold} lies" in ran.err) == warned
+        assert ("[0, 10]" in ran.err) == warned
+    first = dpselect(*common, "--json").err.splitlines()[:1]
+    assert bool(first and "warning" in json.loads(first[0])) == warned
+
+
+def test_a_line_outside_the_range_of_a_stream_is_warned_of(dpselect: Run) -> None:
+    assert "lies above" in dpselect(*STREAM, "--threshold", 2, "--sigma-threshold", 1, stdin="0.5\n").err
+    assert "lies" not in dpselect(*STREAM, "--threshold", 1, stdin="0.5\n").err
+
+
+def test_a_weak_promise_is_called_weak_everywhere(dpselect: Run, readings: Path) -> None:
+    peak, watch = ("peak", readings, *PEAK[:-1]), ("watch", readings, *WATCH[:-1])
+    for epsilon, word in ((1, None), (5, "weak promise"), (20, "hardly anyone")):
+        for command in ((*peak, epsilon), (*watch, epsilon, "--threshold", 5)):
+            for more in ((), ("--dry-run",)):
+                shown = dpselect(*command, *more)
+                assert (word or "weak promise") in " ".join((shown.out + shown.err).split()) or word is None
+                note = dpselect(*command, *more, "--json").lines[-1].get("note")
+                assert (note is None) if word is None else word in note
+
+
+def test_a_dry_run_gives_the_same_advice_as_the_answer(dpselect: Run, readings: Path) -> None:
+    asked = ("peak", readings, *PEAK[:-1], "0.1")
+    advice = dpselect(*asked, "--json").json["advice"]
+    assert "permute-and-flip" in advice
+    dry = dpselect(*asked, "--dry-run")
+    assert advice in " ".join(dry.err.split())
+    assert [line.get("advice") for line in dpselect(*asked, "--dry-run", "--json").lines] == [advice, None, None, None]
+
+
+@pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab"), ("\t", "\\t"), ("\t", "\t")])
+def test_fields_may_be_kept_apart_by_other_marks(
+    dpselect: Run, readings: Path, tmp_path: Path, mark: str, typed: str
+) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text(readings.read_text().replace(",", mark))
+    asked = (*TABLE[:-1], "20", *DATES, "--epsilon", "2000", "--mechanism", "permute-and-flip", "--json")
+    assert dpselect("peak", other, *asked, "--delimiter", typed).json["answer"] == "2013-01-20"
+    refused(dpselect("peak", other, *asked), "no column")
+    refused(dpselect("peak", other, *asked, "--delimiter", "::"), "--delimiter must be one character")
