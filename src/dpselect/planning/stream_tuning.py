@@ -191,7 +191,20 @@ class StreamTuner:
     # -- from settings to passes --------------------------------------------------------------------------------
 
     def _cautious(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
-        """Mean F1 of points, weighted over the scenarios."""
+        """Mean F1 of points, weighted over the scenarios; 0 for those that cannot even answer one question."""
+        scores = np.zeros(len(cube))
+        alive = self._answers_one(cube)
+        scores[alive] = self._scored(cube[alive], noise)
+        return scores
+
+    def _answers_one(self, cube: FloatArray) -> NDArray[np.bool_]:
+        if self._contender.paid_before:
+            return np.ones(len(cube), dtype=np.bool_)
+        settings, _ = self._decoded(cube)
+        first = self._losses(settings)(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).max(axis=1)
+        return np.asarray(first <= self._epsilon)
+
+    def _scored(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
         settings, horizon = self._decoded(cube)
         step = max(1, _TABLE // self._job.count)
         scores = np.zeros(len(cube))
