@@ -11,22 +11,12 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.planning.contender import Prediction, SparseContender, mean_and_reach
-from dpselect.planning.filter_budgets import best_order, count_runs, make_filter, runs_allowed
+from dpselect.planning.filter_budgets import best_order
 from dpselect.planning.job import Job, Scenario
-from dpselect.planning.run_costs import (
-    Detail,
-    Losses,
-    counted_rule,
-    exact_kept_limits,
-    gaussian_losses,
-    horizon_costs,
-    kept_limits,
-    laplace_losses,
-    pure_rule,
-    repaired_rule,
-)
+from dpselect.planning.run_costs import horizon_costs
 from dpselect.planning.search import search
-from dpselect.planning.sparse_parameters import SparseParameters, watcher_for
+from dpselect.planning.sparse_parameters import SparseParameters
+from dpselect.planning.stream_costs import StreamCosts, needed
 from dpselect.planning.stream_simulation import (
     LONG,
     Passes,
@@ -83,6 +73,7 @@ class StreamTuner:
         assert job.threshold is not None  # noqa: S101  # a job about crossings has one
         self._job, self._contender, self._epsilon = job, contender, epsilon
         self._family, self._threshold = job.family, job.threshold
+        self._costs = StreamCosts(job, contender, epsilon=epsilon)
         self._scenarios = job.scenarios()
         self._streams = np.random.SeedSequence([seed, 0x9E37]).spawn(4)
 
@@ -171,8 +162,8 @@ class StreamTuner:
             return found
         one, capped = self._one(found)
         order = best_order(
-            float(horizon_costs(self._losses(one), _needed(capped))[0]),
-            shift=float(self._shifts(one)[0]),
+            float(horizon_costs(self._costs.losses(one), needed(capped))[0]),
+            shift=float(self._costs.shifts(one)[0]),
             horizon=found.horizon,
             epsilon=self._epsilon,
             delta=self._job.delta,
@@ -201,7 +192,7 @@ class StreamTuner:
         if self._contender.paid_before:
             return np.ones(len(cube), dtype=np.bool_)
         settings, _ = self._decoded(cube)
-        first = self._losses(settings)(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).max(axis=1)
+        first = self._costs.losses(settings)(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).max(axis=1)
         return np.asarray(first <= self._epsilon)
 
     def _scored(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
@@ -212,7 +203,7 @@ class StreamTuner:
             rows = slice(start, start + step)
             part = settings.part(rows)
             caps = None if horizon is None else horizon[rows]
-            rule = self._rule(part, caps, detail="fine" if len(cube) <= _FEW else "rough")
+            rule = self._costs.rule(part, caps, detail="fine" if len(cube) <= _FEW else "rough")
             for scenario in self._scenarios:
                 scores[rows] += scenario.weight * _run(part, rule, scenario, noise).f1.mean(axis=1)
         return scores
@@ -225,73 +216,14 @@ class StreamTuner:
         noise: StandardNoise,
         found: SparseParameters,
     ) -> Passes:
-        rule = self._rule(settings, horizon, detail="exact", found=found)
+        rule = self._costs.rule(settings, horizon, detail="exact", found=found)
         passes = _run(settings, rule, scenario, noise)
         if self._contender.resample:
             return passes
         below = (passes.answered - passes.claimed)[0]
         counts = np.unique(np.stack([below, passes.claimed[0]]), axis=1, return_inverse=True)
-        prices = self._losses(settings)(counts[0][0][None, :], counts[0][1][None, :])[0]
+        prices = self._costs.losses(settings)(counts[0][0][None, :], counts[0][1][None, :])[0]
         return replace(passes, spent=prices[counts[1].ravel()][None, :])
-
-    def _losses(self, settings: Settings) -> Losses:
-        make = gaussian_losses if self._contender.law == "normal" else laplace_losses
-        return make(self._family, settings)
-
-    def _shifts(self, settings: Settings) -> FloatArray:
-        """μ of the profile bound of a capped run (THEORY §3)."""
-        moves = 1.0 if self._family.monotone else 4.0
-        inverse = 1.0 / np.square(settings.line_scale) + moves / np.square(settings.question_scale)
-        return self._family.sensitivity * np.sqrt(inverse)
-
-    def _rule(
-        self,
-        settings: Settings,
-        horizon: NDArray[np.int64] | None,
-        *,
-        detail: Detail,
-        found: SparseParameters | None = None,
-    ) -> RunRule | NDArray[np.int64]:
-        losses, length, epsilon = self._losses(settings), self._job.count, self._epsilon
-        name = self._contender.filter
-        if not self._contender.resample:
-            if detail == "exact":
-                return exact_kept_limits(losses, longest=length, epsilon=epsilon)
-            return kept_limits(losses, longest=length, epsilon=epsilon, detail=detail)
-        if name == "pure":
-            return pure_rule(losses, longest=length, epsilon=epsilon, detail=detail)
-        caps = _needed(horizon)
-        if name == "repaired":
-            return repaired_rule(
-                losses,
-                settings,
-                horizon=caps,
-                longest=length,
-                epsilon=epsilon,
-                delta=self._job.delta,
-                detail=detail,
-            )
-        if found is not None:
-            runs = np.array([float(self._counted(found))])
-        else:
-            runs = runs_allowed(
-                name,
-                horizon_costs(losses, caps),
-                shifts=self._shifts(settings),
-                horizon=caps.astype(np.float64),
-                epsilon=epsilon,
-                delta=self._job.delta,
-            )
-        return counted_rule(np.minimum(runs, length + 1.0), caps, longest=length)
-
-    def _counted(self, found: SparseParameters) -> int:
-        """How many runs the filter itself lets through."""
-        family = self._family
-        if found.clip is not None:
-            family = family.near(self._threshold, below=found.clip[0], above=found.clip[1])
-        watcher = watcher_for(self._contender, family, self._threshold, found)
-        budget = make_filter(self._contender.filter, epsilon=self._epsilon, delta=self._job.delta, order=found.order)
-        return count_runs(budget, watcher, horizon=int(found.horizon or 1), most=self._job.count + 1)
 
 
 def _run(settings: Settings, rule: RunRule | NDArray[np.int64], scenario: Scenario, noise: StandardNoise) -> Passes:
@@ -307,8 +239,3 @@ def _between(low: float, high: float, share: FloatArray) -> FloatArray:
 
 def _rounded(value: float) -> float:
     return float(f"{float(value):.{_DIGITS}g}")
-
-
-def _needed(horizon: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    assert horizon is not None  # noqa: S101  # capped contenders have one
-    return horizon
