@@ -17,7 +17,8 @@ import pyarrow.parquet
 import pytest
 
 from dpselect.errors import DPSelectError, InvalidParameter, SourceError
-from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source
+from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source, series_query
+from dpselect.tables.rows import usable_rows
 
 ROWS = {"user": ["a", "b", "b"], "at": ["2013-01-01", "2013-01-01", "2013-01-02"], "kwh": [1.0, 2.5, 30.0]}
 QUESTION = Question(user="user", time="at", value="kwh", cap=10, grid=10, population=4)
@@ -90,6 +91,20 @@ def test_sqlite_speaks_the_same_integers(tmp_path):
     assert bounded_query(open_source(f"sqlite://{path}", table="readings"), QUESTION, DAYS).totals == TOTALS
 
 
+@pytest.mark.parametrize(
+    ("url", "engine"),
+    [("postgres://me:SECRET@host/db", "postgres"), ("postgresql://host/db", "postgres"), ("mysql://host/db", "mysql")],
+)
+def test_a_database_without_its_driver_says_what_to_install(url, engine):
+    """Where the driver is there, the server is not."""
+    with pytest.raises(SourceError) as caught:
+        open_source(url, table="readings")
+    said = one_line(caught.value)
+    assert f"not installed: ibis-framework[{engine}]" in said or "a server that is not running" in said
+    assert "SECRET" not in said
+    assert "None" not in said
+
+
 def one_line(error: DPSelectError) -> str:
     text = str(error)
     assert text
@@ -110,7 +125,7 @@ def ask(**changes) -> Question:
         (lambda f: open_source(3.5), SourceError, "cannot open a float"),
         (lambda f: open_source("oracle9://x", table="t"), SourceError, "no engine of Ibis"),
         (lambda f: open_source(f, table="t"), InvalidParameter, "table must be left out"),
-        (lambda f: bounded_query(f, ask(user="meter"), DAYS), SourceError, "no column 'meter'; it has user, at, kwh"),
+        (lambda f: bounded_query(f, ask(user="meter"), DAYS), SourceError, "no column 'meter' among its 3"),
         (lambda f: bounded_query(f, ask(time="user"), DAYS), SourceError, "no time in column 'user' can be read"),
         (lambda f: bounded_query(f, ask(time_format="%d.%m.%Y"), DAYS), SourceError, "or give time_format"),
         (lambda f: bounded_query(f, ask(time_format="%j"), DAYS), InvalidParameter, "made of %Y %m %d"),
@@ -163,6 +178,47 @@ def test_files_that_cannot_be_read_get_one_line(tmp_path):
             with pytest.raises(SourceError) as caught:
                 bounded_query(open_source(tmp_path / name, backend=backend), QUESTION, DAYS)
             assert "secret" not in one_line(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+def test_a_file_without_a_header_does_not_give_its_first_row_away(tmp_path, backend):
+    path = tmp_path / "headless.csv"
+    for row in ("SECRET,2013-01-01,5", "SECRET;2013-01-01;5", "SECRET,SECRET,5", "SECRET"):
+        path.write_text(f"{row}\n")
+        with pytest.raises(SourceError) as caught:
+            bounded_query(open_source(path, backend=backend), QUESTION, DAYS)
+        assert "SECRET" not in one_line(caught.value)
+        assert "2013" not in str(caught.value)
+    path.write_text("SECRET,2013-01-01,5\n")
+    with pytest.raises(SourceError, match="first line of a CSV file must name the columns"):
+        series_query(open_source(path), time="at", value="kwh", candidates=DAYS, maximum=9, population=9)
+
+
+def test_names_of_columns_are_told_where_they_are_a_schema(tmp_path):
+    pa.parquet.write_table(pa.table(ROWS), tmp_path / "readings.parquet")
+    for source in (tmp_path / "readings.parquet", pd.DataFrame(ROWS)):
+        with pytest.raises(SourceError, match="no column 'meter'; it has user, at, kwh"):
+            bounded_query(source, ask(user="meter"), DAYS)
+
+
+def test_a_wrong_separator_is_guessed_at_without_a_word_of_the_file(tmp_path):
+    path = tmp_path / "semicolons.csv"
+    path.write_text("user;at;kwh\nSECRET;2013-01-01;1\n")
+    with pytest.raises(SourceError, match="the separator looks wrong: give the file's delimiter") as caught:
+        bounded_query(path, QUESTION, DAYS)
+    assert "kwh" not in one_line(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_no_row_decides_whether_a_file_opens(tmp_path, backend, ending):
+    """A dry run opens a table, and what it says must not depend on rows."""
+    path = tmp_path / f"readings.{ending}"
+    for rows in (b"\xff\xfe,2013-01-01,5\n", b"a,b,c,d,e\n", b'"a\n', b""):
+        content = b"\xef\xbb\xbfuser,at,kwh\r\n" + rows
+        path.write_bytes(gzip.compress(content) if ending == "csv.gz" else content)
+        table = open_source(path, backend=backend)
+        assert tuple(usable_rows(table, QUESTION, DAYS).columns) == ("person", "stamp", "slot", "reading")
 
 
 def test_files_with_different_headers_are_refused(tmp_path):

@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.checks import FloatArray
-from dpselect.errors import InvalidParameter, SourceError
+from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.calendar import Candidates
-from dpselect.tables.contributions import candidate_totals, examine, readable_times
+from dpselect.tables.contributions import candidate_totals, examine
 from dpselect.tables.curator import CuratorReport
+from dpselect.tables.guards import refuse_unread_table
 from dpselect.tables.progress import Progress, watched
 from dpselect.tables.question import Question
 from dpselect.tables.source import engine_failures, open_source
@@ -116,10 +117,8 @@ def bounded_query(
     with engine_failures("answering the question"), watched(table, progress):
         counted = totals_asked.to_pyarrow().to_pydict()
     by_key = dict(zip(counted["key"], counted["total"], strict=True))
-    if not by_key and not readable_times(table, question, candidates):
-        raise SourceError(
-            f"no time in column {question.time!r} can be read; write 2013-01-31 14:00 or give time_format"
-        )
+    if not by_key:
+        refuse_unread_table(table, question, candidates)
     keys = candidates.labels if question.category else range(len(candidates))
     # More persons than the public N must not push a query out of its range; the cut keeps Δ and direction.
     totals = tuple(max(0, min(int(by_key.get(key, 0)), question.most_steps)) for key in keys)

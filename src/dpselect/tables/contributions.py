@@ -48,16 +48,6 @@ def gathered_steps(rows: Table, question: Question) -> Table:
     return stepped.group_by("person", "slot").agg(steps=combined[how]())
 
 
-def readable_times(table: Table, question: Question, candidates: Candidates) -> bool:
-    """False when times are text and not one can be read: a wrong format rather than a few bad rows."""
-    if question.time is None or not table[question.time].type().is_string():
-        return True
-    rows = described_rows(table, question, candidates)
-    with engine_failures("reading the times"):
-        found = rows.agg(texts=rows["stamp"].count(), read=rows["key"].count()).to_pyarrow().to_pylist()[0]
-    return bool(found["read"] or not found["texts"])
-
-
 def examine(table: Table, question: Question, candidates: Candidates, *, totals_cut: int) -> CuratorReport:
     """Counts what was left out or cut; each row is counted under the first reason that applies."""
     rows = described_rows(table, question, candidates)

@@ -51,6 +51,11 @@ def period_index(column: Expression, *, calendar: Calendar, time_format: str | N
     return _choice(day, begins, range(-1, len(calendar) + 1)) + day * 0
 
 
+def carries_zone(column: Expression) -> Expression:
+    """Whether a text is an ISO time with a zone."""
+    return matched(column, _DATE + _CLOCK + _ZONE).notnull()
+
+
 def _choice(number: Expression, bounds: Sequence[int], values: Sequence[int]) -> Expression:
     """``values[how many bounds lie at or below number]``, found by halving."""
     import ibis

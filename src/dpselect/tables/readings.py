@@ -43,6 +43,12 @@ def reading(column: Expression) -> Part:
     return Part(number, number.notnull())
 
 
+def is_written(column: Expression) -> Expression:
+    """Whether there is text that should be a reading."""
+    filled = column.notnull()
+    return filled & (column != "") if column.type().is_string() else filled & False
+
+
 def steps(number: Expression, *, cap: Fraction, grid: int) -> Expression:
     """A reading as whole steps of cap/grid, half a step up, cut to [0, grid].
 

@@ -12,7 +12,7 @@ from dpselect.tables.calendar import Calendar, Candidates, Categories, day_numbe
 from dpselect.tables.instants import period_index
 from dpselect.tables.parts import Expression, Part
 from dpselect.tables.question import Question
-from dpselect.tables.readings import INFINITE, reading
+from dpselect.tables.readings import INFINITE, is_written, reading
 from dpselect.tables.source import Table
 
 
@@ -25,7 +25,8 @@ def usable_rows(table: Table, question: Question, candidates: Candidates) -> Tab
     _check(table, question, candidates)
     if question.shape == "wide":
         rows = _from_wide(table, question, candidates)
-        return rows.filter(rows["person"].notnull(), rows["reading"].notnull()).rename(slot="key")
+        kept = rows.filter(rows["person"].notnull(), rows["reading"].notnull())
+        return kept.select("person", "stamp", "reading", slot="key")
     stamp, person, value = _long_columns(table, question)
     slot = _slot(stamp, question, candidates)
     kept = table.filter(person.usable, slot.usable, value.usable)
@@ -40,16 +41,18 @@ def slot_keys(slot: Expression, candidates: Candidates) -> Expression:
 
 
 def described_rows(table: Table, question: Question, candidates: Candidates) -> Table:
-    """Every row as ``person``, ``stamp`` (the raw time, category or column), ``key`` and ``reading``.
+    """Every row as ``person``, ``stamp`` (the raw time, category or column), ``key``, ``reading`` and ``written``.
 
     ``key`` is a category's name or a period's number, which may lie outside; null says: nothing usable.
+    ``written`` says whether the reading is given as text, be it a number or not.
     """
     _check(table, question, candidates)
     if question.shape == "wide":
         return _from_wide(table, question, candidates)
     stamp, person, value = _long_columns(table, question)
     key = _key(stamp, question, candidates)
-    return table.select(person=person.or_null(), stamp=stamp, key=key, reading=value.or_null())
+    written = is_written(table[question.value]) if question.value else person.usable & False
+    return table.select(person=person.or_null(), stamp=stamp, key=key, reading=value.or_null(), written=written)
 
 
 def listed(key: Expression, question: Question, candidates: Candidates) -> Expression:
@@ -60,11 +63,26 @@ def listed(key: Expression, question: Question, candidates: Candidates) -> Expre
 
 
 def check_columns(table: Table, names: Iterable[str | None]) -> None:
-    """Refuses a name that is no column of the table."""
+    """Refuses a name that is no column of the table.
+
+    A table of nothing but text may be a CSV file without a header, whose "names" are somebody's row: they are
+    not repeated.
+    """
     for name in filter(None, names):
-        if name not in table.columns:
-            shown = ", ".join(table.columns[:12]) + (", ..." if len(table.columns) > 12 else "")
+        if name in table.columns:
+            continue
+        count = len(table.columns)
+        if not all(kind.is_string() for kind in table.schema().types):
+            shown = ", ".join(table.columns[:12]) + (", ..." if count > 12 else "")
             raise SourceError(f"the table has no column {name!r}; it has {shown}")
+        if count == 1:
+            raise SourceError(
+                f"the table has no column {name!r}, and only one column in all; the separator looks wrong: "
+                "give the file's delimiter, such as ';'"
+            )
+        raise SourceError(
+            f"the table has no column {name!r} among its {count}; the first line of a CSV file must name the columns"
+        )
 
 
 def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, Part]:
@@ -164,7 +182,8 @@ def _from_wide(table: Table, question: Question, candidates: Candidates) -> Tabl
     # The column's own number stands in for the raw time: candidate and copy in one integer.
     stamp = long["key"].cast("int64") * (max(seen.values()) + 1) + long["copy"].cast("int64")
     value = reading(long["cell"]).or_null() if alike else long["cell"]
-    return long.select("person", stamp=stamp, key=long["key"].cast("int64"), reading=value)
+    key = long["key"].cast("int64")
+    return long.select("person", stamp=stamp, key=key, reading=value, written=is_written(long["cell"]))
 
 
 def _column_index(column: str, question: Question, candidates: Candidates) -> int | None:

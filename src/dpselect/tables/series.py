@@ -9,14 +9,15 @@ from math import lcm
 from typing import cast
 
 from dpselect.checks import refuse
-from dpselect.errors import InvalidParameter, SourceError
+from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.answer import BoundedQuery
 from dpselect.tables.calendar import Calendar
 from dpselect.tables.curator import CuratorReport
-from dpselect.tables.instants import period_index
+from dpselect.tables.guards import Seen, refuse_unread
+from dpselect.tables.instants import carries_zone, period_index
 from dpselect.tables.question import exact_number, whole_number, written_sensitivity
-from dpselect.tables.readings import reading
+from dpselect.tables.readings import is_written, reading
 from dpselect.tables.rows import check_columns
 from dpselect.tables.source import engine_failures, open_source
 
@@ -81,17 +82,27 @@ def series_query(
             stamp=table[time],
             key=period_index(table[time], calendar=candidates, time_format=time_format),
             reading=reading(table[value]).or_null(),
+            zoned=carries_zone(table[time]) if table[time].type().is_string() else table[time].notnull() & False,
+            written=is_written(table[value]),
         )
         found = rows.to_pyarrow().to_pydict()
-    stamped = [stamp for stamp in found["stamp"] if stamp is not None]
-    if stamped and not any(key is not None for key in found["key"]):
-        raise SourceError(f"no time in column {time!r} can be read; write 2013-01-31 or give time_format")
     sums: defaultdict[int, Fraction] = defaultdict(Fraction)
     used = 0
     for key, number in zip(found["key"], found["reading"], strict=True):
         if key is not None and 0 <= key < len(candidates) and number is not None:
             sums[int(key)] += Fraction(number)
             used += 1
+    inside = [key is not None and 0 <= key < len(candidates) for key in found["key"]]
+    if not used:
+        seen = Seen(
+            times=sum(stamp not in (None, "") for stamp in found["stamp"]),
+            read=sum(key is not None for key in found["key"]),
+            zoned=sum(bool(zoned) for zoned in found["zoned"]),
+            inside=sum(inside),
+            written=sum(bool(written) and within for written, within in zip(found["written"], inside, strict=True)),
+            numbers=0,
+        )
+        refuse_unread(seen, place=time, value=value, candidates=candidates)
     shares = [min(Fraction(1), max(Fraction(0), sums[index] / top)) for index in range(len(candidates))]
     step = Fraction(1, lcm(*(share.denominator for share in shares)))
     family = QueryFamily(

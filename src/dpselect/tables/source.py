@@ -23,6 +23,8 @@ _ENDINGS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parq
 #: Places files can live that an engine fetches by itself.
 _REMOTE = ("s3://", "gs://", "gcs://", "az://", "abfss://", "hdfs://", "http://", "https://")
 _NUMBERED = count()
+#: What an engine stumbles on, most of the time.
+BROKEN_FILE = "in a file, a row with too many or too few fields, an open quote, text not in UTF-8, a broken gzip"
 
 
 def open_source(
@@ -73,7 +75,8 @@ def open_source(
     engine = _engine_name(backend)
     if isinstance(data, str | Path | list | tuple):
         files = _files(data)
-        with engine_failures(f"reading {data if isinstance(data, str | Path) else files[0]} with {backend}"):
+        likely = "a broken or unfinished file" if _kind(files[0]) == "parquet" else BROKEN_FILE
+        with engine_failures(f"reading {Path(files[0]).name!r} with {backend}", likely=likely):
             return _from_files(files, engine, settings, delimiter)
     return _from_memory(_arrow(data), engine, settings)
 
@@ -87,7 +90,7 @@ def _ibis() -> Any:
 
 
 @contextmanager
-def engine_failures(doing: str) -> Iterator[None]:
+def engine_failures(doing: str, *, likely: str = BROKEN_FILE, package: str | None = None) -> Iterator[None]:
     """Turns whatever an engine raises into one line, without the engine's own text, which may quote rows."""
     try:
         with warnings.catch_warnings():
@@ -98,13 +101,11 @@ def engine_failures(doing: str) -> Iterator[None]:
     except (DPSelectError, NameError):
         raise
     except ImportError as failure:
-        raise SourceError(f"{doing} needs a package that is not installed: {failure.name}") from None
+        raise SourceError(f"{doing} needs a package that is not installed: {package or failure.name}") from None
     except MemoryError:
         raise SourceError(f"{doing} ran out of memory; use DuckDB with a memory_limit, or Spark") from None
     except Exception as failure:  # engines share no base class
-        raise SourceError(
-            f"{doing} failed ({type(failure).__name__}); check that the data is readable and of this form"
-        ) from None
+        raise SourceError(f"{doing} failed ({type(failure).__name__}); likely causes: {likely}") from None
 
 
 def _engine_name(backend: object) -> str:
@@ -162,7 +163,8 @@ def _fresh_name() -> str:
 
 def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Table:
     scheme, _, rest = url.partition("://")
-    if _engine_name_or_none(scheme) is None:
+    engine = _engine_name_or_none(scheme)
+    if engine is None:
         raise SourceError(f"no engine of Ibis is called {scheme!r}; use e.g. duckdb://, sqlite:// or postgres://")
     if not table:
         raise SourceError(f"a {scheme}:// source needs the name of a table; give table=")
@@ -171,13 +173,21 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
     if scheme in ("duckdb", "sqlite") and not Path(place).is_file():
         raise SourceError(f"no database file at {place!r}; check the path")
     # The URL may hold a password, so messages name only the scheme.
-    with engine_failures(f"connecting to the {scheme} database"):
+    with engine_failures(
+        f"connecting to the {scheme} database",
+        likely="the address, the name or password, or a server that is not running",
+        package=f"ibis-framework[{engine}]",
+    ):
         if scheme == "duckdb":
             wanted = {"read_only": True, **dict(parse_qsl(rest.partition("?")[2])), **settings}
             connection = _ibis().duckdb.connect(place, **wanted)
         else:
+            if engine == "pyspark":
+                from dpselect.tables.spark import spark_session
+
+                spark_session(settings)  # Ibis would start one that prints
             connection = _ibis().connect(url, **settings)
-    with engine_failures(f"opening table {table!r}"):
+    with engine_failures(f"opening table {table!r}", likely="the table's name, or what you may read"):
         try:
             return connection.table(table)
         except _ibis().common.exceptions.TableNotFound:
@@ -195,7 +205,7 @@ def _arrow(data: object) -> Any:
     """A pandas or Polars frame, or anything that speaks Arrow, as a plain Arrow table."""
     import pyarrow
 
-    with engine_failures("converting the data to Arrow"):
+    with engine_failures("converting the data to Arrow", likely="a column of mixed kinds; convert it"):
         if hasattr(data, "collect") and hasattr(data, "lazy"):
             data = data.collect()
         if isinstance(data, pyarrow.Table):
@@ -226,7 +236,7 @@ def _arrow(data: object) -> Any:
 
 
 def _from_memory(arrow: Any, engine: str, settings: dict[str, Any]) -> Table:
-    with engine_failures(f"loading the data into {engine}"):
+    with engine_failures(f"loading the data into {engine}", likely="a column of a kind it does not know; convert it"):
         if engine == "pyspark":
             from dpselect.tables.spark import spark_table
 

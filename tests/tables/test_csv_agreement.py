@@ -1,0 +1,60 @@
+"""A CSV file means the same rows to every engine, or is refused by every engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpselect.errors import SourceError
+from dpselect.tables import Calendar, Question, bounded_query, open_source
+
+HEADER = b"user,at,kwh\n"
+QUESTION = Question(user="user", time="at", value="kwh", cap=10, grid=10, population=9)
+DAYS = Calendar("2013-01-01", "2013-01-02")
+
+READ = {
+    "blank lines": HEADER + b"\na,2013-01-01,1\n\n\nb,2013-01-02,2\n\n",
+    "a line break in quotes": HEADER + b'"a\nx",2013-01-01,1\nb,2013-01-02,2\n',
+    "carriage returns": b'user,at,kwh\r\n"a\r\nx",2013-01-01,1\r\nb,2013-01-02,2\r\n',
+    "no last line break": HEADER + b"a,2013-01-01,1\nb,2013-01-02,2",
+    "a byte order mark": b"\xef\xbb\xbf" + HEADER + b"a,2013-01-01,1\nb,2013-01-02,2\n",
+    "a separator and quotes in quotes": HEADER + b'"a, ""x""",2013-01-01,1\nb,2013-01-02,2\n',
+    "a quote inside a field": HEADER + b'a"x,2013-01-01,1\nb,2013-01-02,2\n',
+    "signs that are comments elsewhere": HEADER + b"#a,2013-01-01,1\nb,2013-01-02,2\n",
+    "a backslash before a quote": HEADER + b'"a\\",2013-01-01,1\nb,2013-01-02,2\n',
+    "a quoted header": b'"user","at","kwh"\na,2013-01-01,1\nb,2013-01-02,2\n',
+}
+REFUSED = {
+    "too many fields": HEADER + b"a,2013-01-01,1\nSECRET,2013-01-01,2,9\n",
+    "too few fields": HEADER + b"a,2013-01-01,1\nSECRET,2013-01-01\n",
+    "too few fields in the first row": HEADER + b"SECRET,2013-01-01\na,2013-01-01,1\n",
+    "a line of spaces": HEADER + b"a,2013-01-01,1\n   \n",
+    "a quote that stays open": HEADER + b'a,2013-01-01,1\n"SECRET,2013-01-01,2\nb,2013-01-01,2\n',
+    "not UTF-8": HEADER + b"a,2013-01-01,1\n\xff\xfeSECRET,2013-01-01,2\n",
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_same_rows_are_read(engine, name, tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_bytes(READ[name])
+    answer = bounded_query(open_source(path, backend=engine), QUESTION, DAYS)
+    assert answer.totals == (1, 2)
+    assert answer.curator_report.rows == answer.curator_report.users == 2
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_same_rows_are_refused_and_not_repeated(engine, name, tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_bytes(REFUSED[name])
+    with pytest.raises(SourceError, match="a row with too many or too few fields") as caught:
+        bounded_query(open_source(path, backend=engine), QUESTION, DAYS)
+    assert "SECRET" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_empty_fields_name_nobody_on_any_engine(engine, tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_bytes(HEADER + b',2013-01-01,1\n"",2013-01-01,1\nb,2013-01-02,2\nc,2013-01-02,\n')
+    answer = bounded_query(open_source(path, backend=engine), QUESTION, DAYS)
+    assert answer.totals == (0, 2)
+    assert (answer.curator_report.rows, answer.curator_report.without_user) == (4, 2)
