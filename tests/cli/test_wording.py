@@ -135,3 +135,40 @@ def test_fields_may_be_kept_apart_by_other_marks(
     assert dpselect("peak", other, *asked, "--delimiter", typed).json["answer"] == "2013-01-20"
     refused(dpselect("peak", other, *asked), "no column")
     refused(dpselect("peak", other, *asked, "--delimiter", "::"), "--delimiter must be one character")
+
+
+def test_the_number_for_the_running_sum_is_named(dpselect: Run, readings: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    for command, said in (
+        (("peak", readings, *PEAK, "--report", page), "Into the running sum of all answers about the same people goes"),
+        (
+            ("watch", readings, *WATCH, "--threshold", 5, "--report", page),
+            "Into the running sum goes the guarantee, ε = 1",
+        ),
+    ):
+        assert said in " ".join(dpselect(*command).out.split())
+        assert said in page.read_text()
+
+
+def test_the_noise_is_told_in_the_unit_of_the_reading(dpselect: Run, readings: Path) -> None:
+    ran = dpselect("peak", readings, *PEAK)
+    assert "in the unit of kwh)" in ran.out
+    record = dpselect("peak", readings, *PEAK, "--json").json
+    assert record["unit"] == 10
+    assert "in the reading's unit" in dpselect("peak", readings, *PEAK, "--dry-run").out
+    counted = [word for word in (*PEAK, "--measure", "count") if word not in ("--cap", "10", "--value", "kwh")]
+    assert "in the unit of" not in dpselect("peak", readings, *counted).out
+
+
+def test_a_long_list_is_cut_only_where_a_page_holds_it_whole(dpselect: Run, tmp_path: Path) -> None:
+    table, page = tmp_path / "table.csv", tmp_path / "page.html"
+    days = [f"2013-{month:02d}-{day:02d}" for month in (1, 2, 3) for day in range(1, 29)]
+    table.write_text("meter,at,kwh\n" + "".join(f"h{home},{day},9\n" for home in range(20) for day in days))
+    asked = ("watch", table, *TABLE[:-1], "20", "--from", "2013-01-01", "--to", "2013-03-28", "--threshold", "5")
+    spent = (*asked, "--budget", "100000", "--sigma-threshold", "0.1")
+    whole = dpselect(*spent)
+    assert whole.code == 0, whole.err
+    assert all(day in whole.out for day in days)
+    cut = dpselect(*spent, "--report", page)
+    assert "and 24 more, all of them on the page" in " ".join(cut.out.split())
+    assert all(day in page.read_text() for day in days)

@@ -101,3 +101,13 @@ def test_the_page_for_curators_tells_the_same_numbers() -> None:
     assert (
         doctest.testfile(str(Path(__file__).parents[2] / "docs" / "guarantees.md"), module_relative=False).failed == 0
     )
+
+
+def test_a_seed_leaves_no_promise_standing() -> None:
+    seeded, private = (Guarantee(epsilon=0.1, noise=noise) for noise in ("reproducible", "private"))  # type: ignore[arg-type]
+    assert private.holds
+    assert not seeded.holds
+    assert seeded.headline.startswith("none")
+    assert seeded.sentences[0].startswith("With private noise this would hold: take any one person out")
+    assert not any("whatever else anyone knows" in sentence for sentence in seeded.sentences)
+    assert seeded.beliefs == ()

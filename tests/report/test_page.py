@@ -140,3 +140,13 @@ def test_text_shows_markup_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
 def test_text_warns_of_a_seed_first(capsys: pytest.CaptureFixture[str]) -> None:
     print_report(told(noise="reproducible"))
     assert capsys.readouterr().out.startswith("A seed was used")
+
+
+def test_a_seeded_page_states_no_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    seeded, private = html_page(told(noise="reproducible")), html_page(told())
+    assert "What is promised to each person" in private
+    assert "What is promised to each person" not in seeded
+    assert "With private noise this would hold" in seeded
+    assert "How sure may the answer make them" not in seeded
+    print_report(told(noise="reproducible"))
+    assert "Guarantee: none" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from dpselect.cli import table_options as given
 from dpselect.cli.asking import TableAsked
 from dpselect.cli.epsilon import refuse_given
 from dpselect.cli.numbers import no_more_than, read_number
-from dpselect.cli.picking import NAMES, MechanismName, Tried, advice, noise_in_words, percent, try_all
+from dpselect.cli.picking import NAMES, MechanismName, Tried, advice, noise_in_words, percent, scale_of, try_all
 from dpselect.cli.watch_output import keep_page, ready_for_report
 from dpselect.report.rounding import at_most
 
@@ -135,6 +135,7 @@ def peak(
                 "noise": selection.noise,
                 "mechanism": mechanism,
                 **_scale(chosen),
+                "unit": float(answer.natural_unit),
                 "candidates": len(answer),
                 "expected_shortfall": chosen.accuracy.shortfall,
                 "advice": hint,
@@ -177,11 +178,16 @@ def _report(
     from dpselect.report.guarantee import Guarantee
     from dpselect.report.record import Finding, Report, Spending
 
+    in_unit = ""
+    if answer.natural_unit != 1:
+        scale = scale_of(chosen.name, chosen.mechanism) * float(answer.natural_unit)
+        in_unit = f" ({at_most(scale)} in the unit of {asked.value or 'the reading'})"
     what = "category" if asked.categories is not None else asked.every
     notes = [
         "The answer is the winner after noise: one of the largest, not surely the largest. On simulated data of this "
         f"size it falls {percent(chosen.accuracy.shortfall)} of the range short on average."
     ]
+    notes.append(f"Into the running sum of all answers about the same people goes ε = {at_most(epsilon)}.")
     if asked.is_series:
         notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
     return Report(
@@ -197,7 +203,7 @@ def _report(
         parameters=(
             *asked.parameters(answer.family, candidates=len(answer)),
             ("Mechanism", f"{chosen.name} noisy max" if chosen.name in ("gaussian", "laplace") else chosen.name),
-            ("Noise", noise_in_words(chosen.name, chosen.mechanism)),
+            ("Noise", noise_in_words(chosen.name, chosen.mechanism) + in_unit),
         ),
         notes=tuple(notes),
         made=datetime.now(UTC).astimezone(),
@@ -211,7 +217,7 @@ def _show_plan(
     from dpselect.report.guarantee import Guarantee
 
     costs = {name: float(one.mechanism.epsilon(candidates=len(public))) for name, one in tried.items()}
-    weakness = Guarantee(epsilon=costs[chosen]).weakness
+    weakness, unit = Guarantee(epsilon=costs[chosen]).weakness, float(public.natural_unit)
     hint = advice(chosen, tried)
     if as_json:
         for name, one in tried.items():
@@ -223,6 +229,7 @@ def _show_plan(
                     "candidates": len(public),
                     "epsilon": costs[name],
                     **_scale(one),
+                    "unit": unit,
                     "expected_shortfall": one.accuracy.shortfall,
                     "expected_hits": one.accuracy.hits,
                     **({"advice": hint} if name == chosen else {}),
@@ -235,6 +242,7 @@ def _show_plan(
             f"→ {name}" if name == chosen else f"  {name}",
             at_most(costs[name]),
             noise_in_words(name, one.mechanism),
+            *([at_most(scale_of(name, one.mechanism) * unit)] if unit != 1 else []),
             percent(one.accuracy.shortfall),
             percent(one.accuracy.hits),
         ]
@@ -242,7 +250,14 @@ def _show_plan(
     ]
     screen.table(
         f"Dry run: {len(public):,} candidates, {asked.measured}",
-        ["mechanism", "pure ε ≤", "noise", "falls short", "best found"],
+        [
+            "mechanism",
+            "pure ε ≤",
+            "noise",
+            *(["in the reading's unit"] if unit != 1 else []),
+            "falls short",
+            "best found",
+        ],
         rows,
         note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
     )

@@ -35,12 +35,16 @@ def calibrated(name: MechanismName, family: QueryFamily, *, candidates: int, eps
     return LaplaceNoisyMax.calibrated(family, epsilon=epsilon)
 
 
+def scale_of(name: MechanismName, mechanism: Any) -> float:
+    """σ, or the scale of the other laws, in the queries' unit."""
+    return float(mechanism.sigma if name == "gaussian" else mechanism.scale)
+
+
 def noise_in_words(name: MechanismName, mechanism: Any) -> str:
     """The law of the noise and its scale, in the queries' unit."""
-    if name == "gaussian":
-        return f"Gaussian, σ = {at_most(mechanism.sigma)}"
-    law = {"permute-and-flip": "exponential", "exponential": "Gumbel", "laplace": "Laplace"}[name]
-    return f"{law}, scale {at_most(mechanism.scale)}"
+    law = {"gaussian": "Gaussian", "permute-and-flip": "exponential", "exponential": "Gumbel", "laplace": "Laplace"}
+    symbol = "σ =" if name == "gaussian" else "scale"
+    return f"{law[name]}, {symbol} {at_most(scale_of(name, mechanism))}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -245,7 +245,7 @@ def _watch_table(
     answer = asked.read()
     vector = watching.build(entropy)
     told.warn(vector)
-    show_verdicts(told, vector, answer, as_json=as_json)
+    show_verdicts(told, vector, answer, as_json=as_json, page=report is not None)
     ended = vector.questions < len(answer)
     if report is not None:
         write_report(told, vector, report, ended=ended)

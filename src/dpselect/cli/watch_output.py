@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from dpselect.report.record import Entry, Report
     from dpselect.tables import BoundedQuery
 
-#: So many ⊤ are named in the terminal; JSON and the page name all.
+#: So many ⊤ are named in the terminal where a page names them all. Without a page none is left out: answers are paid
+#: for once, and asking again would cost again.
 _NAMED = 60
 
 
@@ -128,8 +129,8 @@ class Told:
         return tuple(entries)
 
 
-def show_verdicts(told: Told, vector: SparseVector, answer: BoundedQuery, *, as_json: bool) -> None:
-    """Asks about each period in turn, until the end or until nothing more fits."""
+def show_verdicts(told: Told, vector: SparseVector, answer: BoundedQuery, *, as_json: bool, page: bool) -> None:
+    """Asks about each period in turn, until the end or until nothing more fits; long lists are for a ``page``."""
     from dpselect.mechanisms.outcomes import Verdict
 
     for label, value in zip(answer.labels, answer.values.tolist(), strict=True):
@@ -145,7 +146,7 @@ def show_verdicts(told: Told, vector: SparseVector, answer: BoundedQuery, *, as_
         return
     from dpselect.report.text import print_report
 
-    print_report(report_of(told, vector, ended=ended, named=_NAMED))
+    print_report(report_of(told, vector, ended=ended, named=_NAMED if page else None))
 
 
 def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | None = None) -> Report:
@@ -157,7 +158,7 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
     period = asked.every if asked else "question"
     names = [told.name(place) for place in told.above]
     rest = 0 if named is None else max(0, len(names) - named)
-    listed = ", ".join(names[:named]) + (f" and {rest} more" if rest else "")
+    listed = ", ".join(names[:named]) + (f" and {rest} more, all of them on the page" if rest else "")
     what = asked.measured if asked else "the value"
     details = [("Above", listed)] if names else []
     if ended:
@@ -168,6 +169,7 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
     if asked is None or asked.is_series:
         notes.append("The curator vouches for what one person can change.")
     notes.append("The budget holds for this command alone: earlier answers from the same data add to it.")
+    notes.append(_into_the_sum(told))
     return Report(
         title=f"When is {told.line} crossed?",
         findings=(
@@ -193,6 +195,16 @@ def report_of(told: Told, vector: SparseVector, *, ended: bool, named: int | Non
         parameters=told.parameters(),
         notes=tuple(notes),
         made=datetime.now(UTC).astimezone(),
+    )
+
+
+def _into_the_sum(told: Told) -> str:
+    """Which of the two numbers counts beside other answers about the same people (THEORY §4)."""
+    if told.watching.delta > 0:
+        return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
+    return (
+        f"Into the running sum goes the guarantee, ε = {at_most(told.watching.budget)}; the smaller cost of these "
+        "answers only under a limit set beforehand in which the whole budget still fitted."
     )
 
 

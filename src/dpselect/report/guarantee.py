@@ -60,10 +60,19 @@ class Guarantee:
 
     @property
     def headline(self) -> str:
-        """ε (and δ) in one phrase."""
-        if self.delta == 0:
-            return f"pure ε = {at_most(self.epsilon)}"
-        return f"ε = {at_most(self.epsilon)} up to δ = {at_most(self.delta)}"
+        """ε (and δ) in one phrase; with a seed, that there is none.
+
+        >>> Guarantee(epsilon=0.1, noise="reproducible").headline
+        'none: a seed was used (with private noise: pure ε = 0.1)'
+        """
+        pure = f"pure ε = {at_most(self.epsilon)}"
+        bound = pure if self.delta == 0 else f"ε = {at_most(self.epsilon)} up to δ = {at_most(self.delta)}"
+        return bound if self.holds else f"none: a seed was used (with private noise: {bound})"
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is promised: not to those who know the seed."""
+        return self.noise == "private"
 
     @property
     def factor(self) -> float:
@@ -76,6 +85,8 @@ class Guarantee:
     def sentences(self) -> tuple[str, ...]:
         """The promise, then how far it reaches."""
         weakness = () if self.weakness is None else (self.weakness,)
+        if not self.holds:
+            return (self._promise, *weakness)
         return (self._promise, *weakness, self._several_people, self._more_answers)
 
     @property
@@ -85,7 +96,10 @@ class Guarantee:
             what = "the chance of every possible answer stays the same"
         if self.delta > 0:
             what += f", and beyond that by at most {at_most(self.delta)}"
-        return f"{_PERSON[self.neighbours]}: {what}."
+        person = _PERSON[self.neighbours]
+        if not self.holds:
+            return f"With private noise this would hold: {person[0].lower()}{person[1:]}, and {what}."
+        return f"{person}: {what}."
 
     @property
     def weakness(self) -> str | None:
@@ -114,8 +128,10 @@ class Guarantee:
 
     @property
     def beliefs(self) -> tuple[tuple[str, str], ...]:
-        """What someone may believe about a person before the answer, and at most after it; empty when δ > 0."""
-        if self.delta > 0:
+        """What someone may believe about a person before the answer, and at most after it; empty when δ > 0, or
+        when a seed was used.
+        """
+        if self.delta > 0 or not self.holds:
             return ()
         return tuple((f"{prior}%", _belief(prior, self.factor)) for prior in (1, 10, 50))
 

@@ -129,6 +129,7 @@ def _odometer(spending: Spending) -> str:
 
 
 def _guarantee(guarantee: Guarantee) -> str:
+    heading = "What is promised to each person" if guarantee.holds else "What private noise would promise"
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in guarantee.sentences)
     rows = "".join(f"<tr><td>{before}</td><td>{after}</td></tr>" for before, after in guarantee.beliefs)
     beliefs = (
@@ -138,7 +139,7 @@ def _guarantee(guarantee: Guarantee) -> str:
         else ""
     )
     return (
-        '<h2>What is promised to each person</h2><section class="card">'
+        f'<h2>{heading}</h2><section class="card">'
         f'<p class="headline">{escape(guarantee.headline)}</p>{sentences}{beliefs}</section>'
     )
 
