@@ -18,6 +18,8 @@ from dpselect.errors import SourceError
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 _LONGEST_HEADER = 2**24
+#: Bytes; what Arrow reads at once, and so the longest row for Polars.
+_LONGEST_ROW = 2**22
 
 
 def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimiter: str) -> Any:
@@ -73,7 +75,7 @@ def _arrow_dataset(files: list[str], names: list[str], delimiter: str) -> Any:
 
     form = dataset.CsvFileFormat(
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1),
+        read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1, block_size=_LONGEST_ROW),
         convert_options=arrow_csv.ConvertOptions(strings_can_be_null=False),
     )
     schema = pyarrow.schema([pyarrow.field(name, pyarrow.string()) for name in names])
