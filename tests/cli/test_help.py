@@ -83,3 +83,40 @@ def test_the_shell_examples_of_the_page_run(dpselect: Callable[..., object]) -> 
     assert len(lines) >= 3
     for line in lines:
         assert dpselect(*line.split()).code == 0, line
+
+
+@pytest.mark.parametrize(
+    ("every", "first", "last", "periods"),
+    [
+        ("month", "2013-01-15", "2013-03-10", 3),
+        ("month", "2013-01", "2013-03", 3),
+        ("week", "2013-01-02", "2013-01-20", 3),
+        ("day", "2013-01-01", "2013-01-31", 31),
+        ("hour", "2013-01-01", "2013-01-31", 744),
+        ("hour", "2013-01-01T05:30", "2013-01-01T08:00", 4),
+    ],
+)
+def test_periods_are_whole_as_the_page_says(every: str, first: str, last: str, periods: int) -> None:
+    from dpselect.tables import Calendar
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{word}`" in text for word in (every, first, last))
+    assert len(Calendar(first, last, every=every)) == periods  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_database_urls_are_read_as_the_page_says(
+    dpselect: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absolute: bool
+) -> None:
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(tmp_path / "meters.duckdb")) as base:
+        base.execute("create table readings as select 'a' as meter, date '2013-01-02' as at, 9.0 as kwh")
+    url = f"duckdb://{tmp_path}/meters.duckdb" if absolute else "duckdb://meters.duckdb"
+    ran = dpselect(
+        *("peak", url, "--table", "readings", "--user", "meter", "--time", "at", "--value", "kwh", "--cap", 10),
+        *("--population", 1, "--from", "2013-01-01", "--to", "2013-01-03", "--epsilon", 2000),
+        *("--mechanism", "permute-and-flip", "--json"),
+    )
+    assert ran.json["answer"] == "2013-01-02"

@@ -59,6 +59,14 @@ def test_a_reader_that_leaves_ends_the_program_quietly(command: str) -> None:
     assert done.stderr.decode().split() == ["141"]
 
 
+@pytest.mark.parametrize("where", ["/dev/full", "&-"])
+def test_remarks_that_find_no_room_change_neither_answer_nor_exit_code(readings: Path, where: str) -> None:
+    done = shell(f"{DPSELECT} peak {readings} {ASKED} --seed 1 --json 2>{where}")
+    assert done.returncode == 0
+    assert b'"answer"' in done.stdout
+    assert shell(f"{DPSELECT} peak {readings} --nonsense 2>{where}").returncode == 2
+
+
 @pytest.mark.parametrize("options", ["", "--json"])
 def test_an_ascii_locale_gets_the_answer_whole(readings: Path, options: str) -> None:
     done = shell(f"{DPSELECT} peak {readings} {ASKED} {options}", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")

@@ -12,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 
 from dpselect.cli import output
 from dpselect.cli.wording import in_options
@@ -32,7 +33,9 @@ def one_line(text: str) -> str:
 def say(text: str, *, as_json: bool = False, kind: str = "error") -> None:
     """One line on standard error, as JSON when the command was asked for JSON."""
     line = one_line(text)
-    print(json.dumps({kind: line}, ensure_ascii=False) if as_json else f"{kind}: {line}", file=sys.stderr, flush=True)
+    told = json.dumps({kind: line}, ensure_ascii=False) if as_json else f"{kind}: {line}"
+    with suppress(OSError):  # the exit code still tells
+        print(told, file=sys.stderr, flush=True)
 
 
 def guarded(arguments: Sequence[str]) -> int:

@@ -11,7 +11,8 @@ import typer
 from dpselect.cli import options, screen
 from dpselect.cli.epsilon import needed, refuse_given
 from dpselect.cli.numbers import no_more_than, read_count, read_number
-from dpselect.errors import DPSelectError, InvalidParameter
+from dpselect.cli.plan_places import check_places
+from dpselect.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from dpselect.planning.job import Job
@@ -155,7 +156,7 @@ def plan(
     from dpselect.planning.job import load_job
     from dpselect.planning.planner import compare
 
-    _check_places(save=save, plot=plot, report=report, inputs=[one for one in (profile, job) if one is not None])
+    check_places(save=save, plot=plot, report=report, inputs=[one for one in (profile, job) if one is not None])
     if job is not None:
         refuse_given(
             "--job; change the file, or",
@@ -201,26 +202,6 @@ def plan(
     _show(comparison)
     for what, place in written.items():
         screen.notice(f"{what}: {place}", style="green")
-
-
-def _check_places(*, save: Path | None, plot: Path | None, report: Path | None, inputs: list[Path]) -> None:
-    """Refuses places that must not be written to, before the tuning."""
-    from dpselect.planning.plan import load_plan
-    from dpselect.report.page import check_writable
-    from dpselect.report.place import check_place, refused_place
-
-    if save is not None:
-        check_place(save, what="plan", endings=(".toml", ".json"), begins=(b"",), inputs=inputs)
-        if save.exists() and save.stat().st_size:
-            try:
-                load_plan(save)
-            except DPSelectError:
-                raise refused_place("plan", save, "a file is there that is no plan of dpselect") from None
-    if plot is not None:
-        pictures = (b"<?xml", b"<svg", b"%PDF", bytes([0x89]) + b"PNG")
-        check_place(plot, what="drawing", endings=(".svg", ".png", ".pdf"), begins=pictures, inputs=inputs)
-    if report is not None:
-        check_writable(report, inputs=inputs)
 
 
 def _known(

@@ -100,7 +100,13 @@ def notice(text: str, *, style: str = "yellow") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True).print(Text(text, style=style), soft_wrap=True)
+    try:
+        Console(stderr=True).print(Text(text, style=style), soft_wrap=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        # A remark that finds no room must not turn an answer that was given into a failure.
+        return
 
 
 @contextmanager
