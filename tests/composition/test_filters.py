@@ -6,6 +6,7 @@ import contextlib
 import copy
 import json
 import math
+import os
 import pickle
 import threading
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from dpselect.composition.run_prices import pure_price, pure_to_gaussian, renyi_
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.mechanisms.outcomes import Selection
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 
@@ -116,15 +118,70 @@ class TestContract:
         assert again.epsilon(delta=1e-3) == fresh.epsilon(delta=1e-3)
 
     def test_an_open_run_holds_the_budget(self, fresh: Filter) -> None:
-        fresh.open_run(WATCHER, horizon=50)
+        held = fresh.open_run(WATCHER, horizon=50)
         with pytest.raises(StateRefused):
             fresh.charge(0.01)
         with pytest.raises(StateRefused):
             fresh.open_run(WATCHER, horizon=50)
-        fresh.close_run(0.02)
+        with pytest.raises(StateRefused, match="open run"):
+            fresh.state()
+        with pytest.raises(InvalidParameter):
+            held.settle(-1.0)
+        assert held.open
+        held.settle(0.02)
+        assert not held.open
         fresh.charge(0.01)
+
+    def test_a_run_is_settled_once_and_by_its_own_hold_alone(self, fresh: Filter) -> None:
+        first = fresh.open_run(WATCHER, horizon=50)
+        first.settle(0.02)
+        spent = fresh.spent
+        first.settle(0.02)
+        assert fresh.spent == spent
+        second = fresh.open_run(WATCHER, horizon=50)
+        first.settle(0.0)
+        assert second.open
         with pytest.raises(StateRefused):
-            fresh.close_run(0.02)
+            fresh.charge(0.01)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+    def test_a_forked_child_cannot_spend_the_budget_again(self, fresh: Filter) -> None:
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for attempt in (lambda: fresh.charge(0.01), lambda: fresh.open_run(WATCHER, horizon=50), fresh.state):
+                try:
+                    attempt()
+                except StateRefused:
+                    refused += 1
+            os._exit(0 if refused == 3 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        fresh.charge(0.01)
+
+    def test_a_state_that_cannot_be_is_refused(self, fresh: Filter) -> None:
+        fresh.charge(0.01)
+        good = fresh.state()
+        for name in good:
+            for value in (None, -1.0, math.nan, math.inf, "x", "-0x5", [], {}, True, 10**400):
+                with pytest.raises(StateRefused):
+                    type(fresh).from_state({**good, name: value} if (name, value) != ("run_epsilon", None) else {})
+            with pytest.raises(StateRefused):
+                type(fresh).from_state({field: value for field, value in good.items() if field != name})
+        for wrong in ({**good, "more": 1}, {}, None, 3, [good]):
+            with pytest.raises(StateRefused):
+                type(fresh).from_state(wrong)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("limit", [[1.0], [], np.ones(2), "1", None, 1 + 0j])
+    def test_a_limit_that_is_not_one_number_is_refused(self, fresh: Filter, limit: Any) -> None:
+        name = "rho" if fresh.name == "zcdp" else "mu" if fresh.name == "gaussian" else "tau"
+        others = {"renyi": {"order": 8.0}, "zcdp": {}, "gaussian": {}, "pure": {}}.get(fresh.name, {"delta": 1e-5})
+        if fresh.name == "published":
+            others = {**others, "acknowledge": ACKNOWLEDGE}
+        if name == "tau" and fresh.name != "renyi":
+            name = "epsilon"
+        with pytest.raises(InvalidParameter, match=name):
+            type(fresh)(**{name: limit}, **others)
 
     def test_a_refused_run_changes_nothing(self, fresh: Filter) -> None:
         while fresh.fits(0.01):
@@ -220,6 +277,47 @@ def test_the_advanced_filter_counts_deltas_too() -> None:
     assert tested.fits(0.01)
 
 
+def test_a_run_delta_that_never_fits_is_refused() -> None:
+    for run_delta in (0.5, 1e-5, 6e-6):
+        with pytest.raises(InvalidParameter, match="run_delta"):
+            AdvancedFilter(epsilon=1.0, delta=1e-5, run_delta=run_delta)
+    AdvancedFilter(epsilon=1.0, delta=1e-5, run_delta=4e-6)
+    all_slack = AdvancedFilter(epsilon=1.0, delta=1e-5, slack=1e-5)
+    assert AdvancedFilter.from_state(all_slack.state()).state() == all_slack.state()
+
+
+@pytest.mark.parametrize("kind", ["pure", "repaired"])
+def test_realised_losses_take_pure_releases_and_no_approximate_delta(kind: str) -> None:
+    tested = FILTERS[kind]()
+    tested.charge(Loss(epsilon=0.25))
+    tested.charge(Selection(index=1, loss=Loss(epsilon=0.25)))
+    assert tested.spent == 0.5
+    for cost in (Loss(epsilon=0.1, delta=1e-9), Selection(index=1, loss=Loss(epsilon=0.1, delta=1e-9))):
+        with pytest.raises(InvalidParameter, match="delta"):
+            tested.charge(cost)
+    with pytest.raises(BudgetExhausted) as refused:
+        tested.charge(Selection(index=1, loss=Loss(epsilon=0.75)))
+    assert refused.value.next_cost == 0.75
+    assert tested.spent == 0.5
+
+
+def test_a_cost_is_read_once() -> None:
+    class Falling:
+        """Says less each time it is asked."""
+
+        epsilon = 0.5
+
+        @property
+        def loss(self) -> Loss:
+            self.epsilon /= 2
+            return Loss(epsilon=self.epsilon)
+
+    tested, cost = PureFilter(0.3), Falling()
+    tested.charge(cost)
+    # What was compared with the limit is what was counted, and nothing was read after it.
+    assert tested.spent == cost.epsilon
+
+
 def test_the_published_filter_refuses_without_the_acknowledgement() -> None:
     with pytest.raises(TypeError):
         PublishedReportingFilter(epsilon=1.0, delta=1e-5)  # type: ignore[call-arg]
@@ -257,9 +355,9 @@ def test_runs_paid_beforehand_need_a_horizon_unless_their_price_has_none() -> No
 
 def test_a_run_costs_a_declared_filter_its_price_whatever_it_answers() -> None:
     gaussian = GaussianFilter(mu=1.0)
-    gaussian.open_run(WATCHER, horizon=10)
+    held = gaussian.open_run(WATCHER, horizon=10)
     paid = gaussian.spent
-    gaussian.close_run(1e-6)
+    held.settle(1e-6)
     assert gaussian.spent == paid >= pure_to_gaussian(pure_price(WATCHER, 10))
 
 

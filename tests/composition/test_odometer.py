@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpselect.composition import Odometer, SparseVector
 from dpselect.composition.exact_sum import ExactSum
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Selection
@@ -118,3 +120,78 @@ def test_a_sparse_vector_can_be_followed_next_to_other_releases() -> None:
     assert odometer.loss.epsilon == pytest.approx(svt.spent + 0.125)
     svt.close()
     assert odometer.loss.epsilon >= svt.spent + 0.125
+
+
+FAMILY = QueryFamily(lower=0, upper=100, sensitivity=1)
+LAPLACE = LaplaceAboveThreshold(FAMILY, threshold=50, scale_threshold=1.0, scale_query=2.0)
+
+
+@dataclass
+class Growing:
+    """A user's own run; what it says is set by hand."""
+
+    epsilon: float
+    open: bool = True
+
+    @property
+    def loss(self) -> Loss:
+        return Loss(epsilon=self.epsilon)
+
+
+def test_a_run_that_is_still_open_is_not_added_as_if_it_were_finished() -> None:
+    odometer = Odometer()
+    watcher = GaussianAboveThreshold(FAMILY, threshold=50, sigma_threshold=10.0, sigma_query=10.0)
+    for run in (LAPLACE.start(), SparseVector(watcher, budget=1.0), Growing(0.5)):
+        with pytest.raises(InvalidParameter, match="follow"):
+            odometer.add(run)
+    assert (odometer.loss.epsilon, odometer.releases) == (0.0, 0)
+    finished = LAPLACE.start()
+    finished.ask(100)
+    odometer.add(finished)
+    assert odometer.loss == finished.loss
+
+
+@pytest.mark.parametrize("first", ["follow", "add"])
+@pytest.mark.parametrize("again", ["follow", "add"])
+@pytest.mark.parametrize("read_between", [True, False])
+def test_one_run_is_counted_once(first: str, again: str, read_between: bool) -> None:
+    odometer, run = Odometer(), LAPLACE.start()
+    if first == "follow":
+        odometer.follow(run)
+    run.ask(100)
+    if first == "add":
+        odometer.add(run)
+    if read_between:
+        assert odometer.loss == run.loss
+    with pytest.raises(InvalidParameter, match="once"):
+        getattr(odometer, again)(run)
+    assert odometer.loss == run.loss
+    assert odometer.releases == 1
+
+
+def test_a_cost_that_was_paid_does_not_come_back() -> None:
+    odometer, run = Odometer(), Growing(1.0)
+    odometer.follow(run)
+    run.epsilon = 2.0
+    assert odometer.loss.epsilon == 2.0
+    run.epsilon = 0.25
+    assert odometer.loss.epsilon == 2.0
+    run.open = False
+    assert odometer.loss.epsilon == odometer.loss.epsilon == 2.0
+
+
+def test_a_run_that_became_infinite_is_shown_as_infinite() -> None:
+    odometer, run = Odometer(), Growing(1.0)
+    odometer.follow(run)
+    odometer.add(0.5)
+    run.epsilon = math.inf
+    assert odometer.loss.epsilon == math.inf
+    assert "inf" in repr(odometer)
+    run.epsilon, run.open = 1.0, False
+    assert odometer.loss.epsilon == math.inf
+
+
+def test_an_odometer_is_not_copied() -> None:
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(StateRefused):
+            attempt(Odometer())

@@ -181,10 +181,17 @@ class TestClipping:
 
 
 class TestInput:
-    @pytest.mark.parametrize("budget", [0.0, -1.0, math.nan, math.inf, "1"])
+    @pytest.mark.parametrize("budget", [0.0, -1.0, math.nan, math.inf, "1", [1], [1.0, 2.0], True])
     def test_a_budget_must_be_positive_and_finite(self, budget) -> None:
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameter, match="budget"):
             SparseVector(WATCHER, budget=budget)
+
+    @pytest.mark.parametrize("threshold", [math.nan, math.inf, "a", [0.1], [0.1, 0.2], True])
+    def test_a_threshold_of_its_own_must_be_one_number(self, threshold) -> None:
+        svt = SparseVector(WATCHER, budget=1.0)
+        with pytest.raises(InvalidParameter, match="threshold"):
+            svt.ask(0.4, threshold=threshold)
+        assert (svt.spent, svt.questions) == (0.0, 0)
 
     @pytest.mark.parametrize(
         "wrong",
@@ -194,6 +201,8 @@ class TestInput:
             {"filter": 1.0},
             {"budget": 1.0, "resample": "no"},
             {"budget": 1.0, "horizon": 0},
+            {"budget": 1.0, "horizon": [3]},
+            {"budget": 1.0, "clip": ([0.1], 0.2)},
             {"budget": 1.0, "outside": "wrap"},
             {"filter": ZCDPFilter(rho=1.0), "resample": False, "horizon": 9},
         ],
@@ -236,16 +245,18 @@ class TestInput:
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
     def test_a_forked_child_cannot_spend_the_budget_again(self) -> None:
-        svt = SparseVector(WATCHER, budget=1.0)
+        svt, begun = SparseVector(WATCHER, budget=1.0), SparseVector(WATCHER, budget=1.0)
+        begun.ask(0.0)
         child = os.fork()
         if child == 0:
-            code = 1
-            try:
-                svt.ask(0.1)
-            except StateRefused:
-                code = 0
-            finally:
-                os._exit(code)
+            refused = 0
+            for tested in (svt, begun):
+                for attempt in (lambda t=tested: t.ask(0.1), lambda t=tested: t.ask_many([0.1]), tested.save):
+                    try:
+                        attempt()
+                    except StateRefused:
+                        refused += 1
+            os._exit(0 if refused == 6 else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
     def test_a_seed_marks_the_answers_as_reproducible(self) -> None:
@@ -370,6 +381,35 @@ class TestStream:
         answered = asyncio.run(follow(svt))
         assert 0 < answered == taken == svt.questions
         assert not svt.fits
+
+    def test_of_two_watchers_of_one_budget_the_loser_ends(self) -> None:
+        async def stream():
+            while True:
+                await asyncio.sleep(0)
+                yield 0.0
+
+        async def follow(svt: SparseVector) -> int:
+            return len([verdict async for verdict in svt.watch(stream())])
+
+        async def both(svt: SparseVector) -> list[int]:
+            return await asyncio.gather(follow(svt), follow(svt), follow(svt))
+
+        svt = SparseVector(WATCHER, budget=0.1)
+        assert sum(asyncio.run(both(svt))) == svt.questions
+        assert not svt.fits
+
+    def test_it_ends_where_the_budget_is_closed_while_it_waits(self) -> None:
+        svt = SparseVector(WATCHER, budget=1.0)
+
+        async def stream():
+            yield 0.0
+            svt.close()
+            yield 0.0
+
+        async def follow() -> int:
+            return len([verdict async for verdict in svt.watch(stream())])
+
+        assert asyncio.run(follow()) == svt.questions == 1
 
     def test_it_ends_with_the_stream(self) -> None:
         async def follow() -> list[Verdict]:

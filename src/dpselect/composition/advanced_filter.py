@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
-from dpselect.checks import positive, probability, refuse
+from dpselect.checks import one, positive, probability, refuse
 from dpselect.composition.declared_filters import DeclaredFilter
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import State, Watcher
@@ -46,14 +47,16 @@ class AdvancedFilter(DeclaredFilter):
         self, *, epsilon: float, delta: float, slack: float | None = None, run_delta: float | None = None
     ) -> None:
         super().__init__()
-        self._limit = float(positive("epsilon", epsilon))
-        self._delta = float(probability("delta", delta))
-        self._slack = 0.5 * self._delta if slack is None else float(probability("slack", slack))
+        self._limit = one(positive, "epsilon", epsilon)
+        self._delta = one(probability, "delta", delta)
+        self._slack = 0.5 * self._delta if slack is None else one(probability, "slack", slack)
         if not self._slack <= self._delta:
             raise refuse("slack", slack, f"at most delta = {self._delta!r}")
         # Subtraction may round up; one step down keeps δ' + δ'' ≤ δ.
         self._delta_limit = max(0.0, math.nextafter(self._delta - self._slack, 0.0))
-        self._run_delta = 1e-3 * self._delta_limit if run_delta is None else float(probability("run_delta", run_delta))
+        self._run_delta = 1e-3 * self._delta_limit if run_delta is None else one(probability, "run_delta", run_delta)
+        if not self._run_delta <= self._delta_limit:
+            raise refuse("run_delta", run_delta, f"at most delta - slack = {self._delta_limit!r}, or no run ever fits")
         self._squares = ExactSum()
         self._deltas = ExactSum()
 
@@ -104,8 +107,7 @@ class AdvancedFilter(DeclaredFilter):
             return Loss(epsilon=pure_price(watcher, horizon))
         return Loss(epsilon=probabilistic_price(watcher, self._run_delta, None), delta=self._run_delta)
 
-    def state(self) -> State:
-        """The limits and the exact sums."""
+    def _state(self) -> State:
         return {
             "epsilon": self._limit,
             "delta": self._delta,
@@ -116,9 +118,10 @@ class AdvancedFilter(DeclaredFilter):
         }
 
     @classmethod
-    def from_state(cls, state: State) -> AdvancedFilter:
-        """The filter that was saved."""
-        found = cls(epsilon=state["epsilon"], delta=state["delta"], slack=state["slack"], run_delta=state["run_delta"])
+    def _from_state(cls, state: State) -> Self:
+        # Where all of δ is slack there is nothing for runs, which is no run_delta that could be asked for.
+        run_delta = state["run_delta"] or None
+        found = cls(epsilon=state["epsilon"], delta=state["delta"], slack=state["slack"], run_delta=run_delta)
         found._squares = ExactSum(int(state["squares"], 16))
         found._deltas = ExactSum(int(state["deltas"], 16))
         return found

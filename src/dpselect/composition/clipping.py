@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpselect.checks import FloatArray, finite, non_negative, refuse
+from dpselect.checks import FloatArray, finite, non_negative, one, refuse
 from dpselect.composition.filter import Watcher
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
 
@@ -51,7 +51,7 @@ class Clipper:
         number = admit_one(value, family=self._family, outside=self.outside)
         if threshold is not None:
             # In fractions: rounding the difference could move neighbours further apart than the sensitivity.
-            public = Fraction(float(finite("threshold", threshold)))
+            public = Fraction(one(finite, "threshold", threshold))
             number = Fraction(number) - public + Fraction(self.watcher.threshold)
         if number < self._lower:
             return self._lower
@@ -72,5 +72,5 @@ def _widths(clip: Clip) -> tuple[float, float]:
     pair = clip if isinstance(clip, tuple) else (clip, clip)
     if len(pair) != 2:
         raise refuse("clip", clip, "one width, or a pair (below, above)")
-    below, above = (float(non_negative("clip", width)) for width in pair)
+    below, above = (one(non_negative, "clip", width) for width in pair)
     return below, above

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from dpselect.checks import positive, refuse
+from dpselect.checks import one, positive, refuse
 from dpselect.composition.exact_sum import ExactSum, in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
 from dpselect.composition.odometer import plain_cost
@@ -46,8 +46,11 @@ class DeclaredFilter(Filter):
     def _admit_run(self, terms: RunTerms) -> None:
         self._count(terms.due)
 
-    def _settle_run(self, epsilon: float) -> None:
+    def _books_after(self, epsilon: float) -> None:
         """The run was paid for when it started."""
+
+    def _keep_books(self, books: None) -> None:
+        """Nothing changes."""
 
 
 class _SummingFilter(DeclaredFilter):
@@ -57,7 +60,7 @@ class _SummingFilter(DeclaredFilter):
 
     def __init__(self, limit: float) -> None:
         super().__init__()
-        self._limit = float(positive(self._unit, limit))
+        self._limit = one(positive, self._unit, limit)
         self._sum = ExactSum()
 
     @property
@@ -82,13 +85,11 @@ class _SummingFilter(DeclaredFilter):
     def _count(self, cost: float) -> None:
         self._sum.add(plain_cost(self._unit, cost))
 
-    def state(self) -> State:
-        """The limit and the exact sum."""
+    def _state(self) -> State:
         return {"limit": self._limit, "sum": hex(self._sum.units)}
 
     @classmethod
-    def from_state(cls, state: State) -> _SummingFilter:
-        """The filter that was saved."""
+    def _from_state(cls, state: State) -> Self:
         found = cls(state["limit"])
         found._sum = ExactSum(int(state["sum"], 16))
         return found
@@ -133,7 +134,7 @@ class RenyiFilter(_SummingFilter):
 
     def __init__(self, *, order: float, tau: float) -> None:
         super().__init__(tau)
-        self._order = float(positive("order", order))
+        self._order = one(positive, "order", order)
         if self._order <= 1.0:
             raise refuse("order", order, "above 1")
 
@@ -146,13 +147,11 @@ class RenyiFilter(_SummingFilter):
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
         return renyi_price(watcher, self._order, horizon)
 
-    def state(self) -> State:
-        """The order, the limit and the exact sum."""
-        return {"order": self._order, **super().state()}
+    def _state(self) -> State:
+        return {"order": self._order, **super()._state()}
 
     @classmethod
-    def from_state(cls, state: State) -> RenyiFilter:
-        """The filter that was saved."""
+    def _from_state(cls, state: State) -> Self:
         found = cls(order=state["order"], tau=state["limit"])
         found._sum = ExactSum(int(state["sum"], 16))
         return found
@@ -171,7 +170,7 @@ class GaussianFilter(DeclaredFilter):
 
     def __init__(self, mu: float) -> None:
         super().__init__()
-        self._limit = float(positive("mu", mu))
+        self._limit = one(positive, "mu", mu)
         # Squares of multiples of 2^-1074 are multiples of 2^-2148: a whole number of those.
         self._squares = 0
 
@@ -189,7 +188,7 @@ class GaussianFilter(DeclaredFilter):
     @property
     def remaining(self) -> float:
         """The largest μ that still fits, rounded down."""
-        return round_down(math.isqrt(in_units(self._limit) ** 2 - self._squares))
+        return round_down(math.isqrt(max(0, in_units(self._limit) ** 2 - self._squares)))
 
     def fits(self, cost: float) -> bool:
         """Whether a μ of this size may go ahead."""
@@ -207,13 +206,11 @@ class GaussianFilter(DeclaredFilter):
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
         return pure_to_gaussian(pure_price(watcher, horizon))
 
-    def state(self) -> State:
-        """The limit and the exact sum of squares."""
+    def _state(self) -> State:
         return {"mu": self._limit, "squares": hex(self._squares)}
 
     @classmethod
-    def from_state(cls, state: State) -> GaussianFilter:
-        """The filter that was saved."""
+    def _from_state(cls, state: State) -> Self:
         found = cls(state["mu"])
         found._squares = ExactSum(int(state["squares"], 16)).units
         return found

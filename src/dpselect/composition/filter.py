@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from dpselect.errors import BudgetExhausted, StateRefused
+from dpselect.checks import refuse
+from dpselect.composition.odometer import Costed
+from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.noise.entropy import forks
+from dpselect.privacy.loss import Loss
 
 #: The mechanisms a sparse vector can watch with.
 Watcher: TypeAlias = GaussianAboveThreshold | LaplaceAboveThreshold
@@ -24,6 +28,34 @@ class RunTerms(NamedTuple):
     allowed: float
     #: What is due before the run starts, in the filter's own unit.
     due: Any = None
+
+
+class HeldRun:
+    """A run's hold on a filter's budget: whoever has it, and nobody else, can settle the run.
+
+    Made before the filter is asked, so that an interruption while the run is being let in leaves its owner with
+    something to settle.
+    """
+
+    def __init__(self, filter: Filter) -> None:
+        self._filter = filter
+        #: The filter's sums with the run in them, worked out once: settling twice counts once.
+        self._books: Any = None
+        self._allowed = 0.0
+
+    @property
+    def allowed(self) -> float:
+        """The most that the run's realised loss may be."""
+        return self._allowed
+
+    @property
+    def open(self) -> bool:
+        """Whether the filter still sets its budget aside for this run."""
+        return self._filter._held is self
+
+    def settle(self, epsilon: float) -> None:
+        """End the run at its realised loss; from the second time on nothing happens."""
+        self._filter._settle(self, epsilon)
 
 
 class Filter(ABC):
@@ -42,7 +74,8 @@ class Filter(ABC):
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        self._run_open = False
+        self._held: HeldRun | None = None
+        self._forks = forks()
         self._lock = threading.RLock()
 
     def __reduce__(self) -> str:
@@ -87,17 +120,41 @@ class Filter(ABC):
         """Count what a run costs before it starts."""
 
     @abstractmethod
-    def _settle_run(self, epsilon: float) -> None:
-        """Count the realised loss of a run that ended, where the filter counts those."""
+    def _books_after(self, epsilon: float) -> Any:
+        """The sums with the realised loss of a run in them, where the filter counts those. Changes nothing."""
 
     @abstractmethod
-    def state(self) -> State:
-        """What a saved state needs to carry on, of fixed size."""
+    def _keep_books(self, books: Any) -> None:
+        """Take over what :meth:`_books_after` gave, in one step."""
+
+    @abstractmethod
+    def _state(self) -> State:
+        """The limits and the sums, without an open run."""
 
     @classmethod
     @abstractmethod
-    def from_state(cls, state: State) -> Filter:
-        """The filter that :meth:`state` described."""
+    def _from_state(cls, state: State) -> Self:
+        """The filter that :meth:`_state` described."""
+
+    def state(self) -> State:
+        """What a saved state needs to carry on, of fixed size; refused while a run is open, whose cost is not in it."""
+        with self._lock:
+            self._check_process()
+            if self._held is not None:
+                raise StateRefused("an open run is not in this filter's sums; end it first, or save its sparse vector")
+            return self._state()
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The filter that :meth:`state` described; anything else is refused."""
+        try:
+            found = cls._from_state(state)
+            same = found._state() == state
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, DPSelectError) as problem:
+            raise StateRefused(f"the saved filter is not usable: {problem}") from None
+        if not same:
+            raise StateRefused("the saved filter is not usable: it has unknown fields or numbers in another form")
+        return found
 
     #: Whether the rule covers runs that go on under one noisy threshold after a ⊤.
     covers_kept_threshold: ClassVar[bool] = False
@@ -107,36 +164,53 @@ class Filter(ABC):
         not fit.
         """
         with self._lock:
-            if self._run_open:
+            self._check_process()
+            if self._held is not None:
                 raise StateRefused("an open run holds the rest of this budget; end the run before charging anything")
+            if type(cost) is not float and isinstance(cost, Costed):
+                cost = cost.loss  # read once: what is counted is what was compared
             if not self.fits(cost):
                 raise self._exhausted(cost)
             self._count(cost)
 
-    def open_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
-        """Let one run of ``watcher`` start, and count what is due beforehand."""
+    def open_run(self, watcher: Watcher, *, horizon: int | None = None) -> HeldRun:
+        """Let one run of ``watcher`` start, and count what is due beforehand.
+
+        While it is open the rest of the budget is its own; settle what is returned at the run's realised loss.
+        """
+        held = HeldRun(self)
+        self._let_in(held, watcher, horizon)
+        return held
+
+    def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
         with self._lock:
-            if self._run_open:
+            self._check_process()
+            if self._held is not None:
                 raise StateRefused("this filter already has an open run; end that one first")
             terms = self.check_run(watcher, horizon=horizon)
             self._admit_run(terms)
-            self._run_open = True
-            return terms
+            held._allowed = terms.allowed
+            self._held = held
 
-    def close_run(self, epsilon: float) -> None:
-        """Settle the open run at its realised loss."""
+    def _settle(self, held: HeldRun, epsilon: float) -> None:
+        if not (isinstance(epsilon, float | int) and epsilon >= 0):
+            raise refuse("epsilon", epsilon, "a number, zero or more")
         with self._lock:
-            if not self._run_open:
-                raise StateRefused("no run is open in this filter")
-            self._settle_run(epsilon)
-            self._run_open = False
+            if self._held is not held:
+                return
+            # An interruption between any two of these lines is mended by settling again: the books were worked out
+            # once, nothing else is counted while the run is open, and the hold is given up last.
+            if held._books is None:
+                held._books = self._books_after(float(epsilon))
+            self._keep_books(held._books)
+            self._held = None
 
-    def resume_open_run(self) -> None:
-        """Say that a run was open when this filter's state was saved, so that it can be settled."""
-        self._run_open = True
+    def _check_process(self) -> None:
+        if self._forks != forks():
+            raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
 
     def _exhausted(self, cost: Any) -> BudgetExhausted:
-        shown = cost if isinstance(cost, float) else float(getattr(cost, "epsilon", cost))
+        shown = float(cost.epsilon if isinstance(cost, Loss) else cost)
         return BudgetExhausted(
             f"the next release costs {cost!r} and does not fit: {self.spent!r} of {self.limit!r} is spent; "
             "nothing was spent on it",

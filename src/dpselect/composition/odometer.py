@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from typing import Protocol, runtime_checkable
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from dpselect.checks import refuse
-from dpselect.composition.exact_sum import ExactSum
+from dpselect.composition.exact_sum import ExactSum, in_units
+from dpselect.errors import StateRefused
 from dpselect.privacy.loss import Loss
 
 
@@ -35,6 +40,19 @@ class OpenRun(Protocol):
         ...
 
 
+@dataclass
+class _Followed:
+    """A run that is followed, and the most it has said so far: a cost that was paid does not come back."""
+
+    run: OpenRun
+    most: Loss
+
+    def read(self) -> Loss:
+        now = _stated_so_far(self.run)
+        self.most = Loss(epsilon=max(self.most.epsilon, now.epsilon), delta=max(self.most.delta, now.delta))
+        return self.most
+
+
 class Odometer:
     """Adds up what releases cost (THEORY §4).
 
@@ -57,10 +75,15 @@ class Odometer:
     """
 
     def __init__(self) -> None:
-        self._epsilon = ExactSum()
-        self._delta = ExactSum()
-        self._followed: list[OpenRun] = []
+        #: ε, δ, and the runs that are followed: replaced together, so that no run is counted twice or not at all.
+        self._books: tuple[ExactSum, ExactSum, tuple[_Followed, ...]] = ExactSum(), ExactSum(), ()
+        #: Runs already counted, for as long as somebody holds them.
+        self._finished: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._lock = threading.RLock()
         self._count = 0
+
+    def __reduce__(self) -> str:
+        raise StateRefused("a copy of an odometer would miss what is counted later; share the one there is")
 
     def __repr__(self) -> str:
         return f"<Odometer at {self.loss} after {self._count} releases>"
@@ -72,12 +95,19 @@ class Odometer:
         ----------
         cost : float, Loss, or anything with a ``loss``
             ε, or (ε, δ), or what a mechanism gave back. Infinite, negative or NaN costs are refused and nothing
-            is counted.
+            is counted; so is a run that is still open (:meth:`follow` it), and one that is counted already.
         """
-        loss = stated_loss(cost)
-        self._epsilon.add(loss.epsilon)
-        self._delta.add(loss.delta)
-        self._count += 1
+        with self._lock:
+            if type(cost) is not float and hasattr(cost, "open"):
+                if cost.open and not callable(cost.open):
+                    raise refuse("cost", cost, "finished, since an open run goes on costing: use follow()")
+                self._check_new(cost)
+            loss = stated_loss(cost)
+            epsilon, delta, followed = self._books
+            self._books = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta), followed
+            self._count += 1
+            if isinstance(cost, OpenRun):
+                self._remember(cost)
 
     def follow(self, run: OpenRun) -> None:
         """Count a run that is still answering: its cost so far is in every reading, its last one stays.
@@ -93,9 +123,21 @@ class Odometer:
         """
         if not isinstance(run, OpenRun):
             raise refuse("run", run, "an open run, with a loss and an open state")
-        stated_loss(run)
-        self._followed.append(run)
-        self._count += 1
+        with self._lock:
+            self._check_new(run)
+            entry = _Followed(run, _stated_so_far(run))
+            epsilon, delta, followed = self._books
+            self._books = epsilon, delta, (*followed, entry)
+            self._count += 1
+
+    def _check_new(self, run: object) -> None:
+        if any(entry.run is run for entry in self._books[2]) or self._finished.get(id(run)) is run:
+            raise refuse("run", run, "counted once; this odometer has it already")
+
+    def _remember(self, run: object) -> None:
+        # What cannot be referred to weakly is let go: adding it again would count it twice, never too little.
+        with contextlib.suppress(TypeError):
+            self._finished[id(run)] = run
 
     @property
     def releases(self) -> int:
@@ -105,23 +147,35 @@ class Odometer:
     @property
     def loss(self) -> Loss:
         """The total, open runs included, rounded up."""
-        still_open = []
-        for run in self._followed:
-            # Asked first: a run that ends between the two reads is then counted again next time, at its last loss.
-            answering = run.open
-            if answering:
-                still_open.append(run)
-            else:
-                final = stated_loss(run)
-                self._epsilon.add(final.epsilon)
-                self._delta.add(final.delta)
-        self._followed = still_open
-        epsilon, delta = ExactSum(self._epsilon.units), ExactSum(self._delta.units)
-        for run in still_open:
-            so_far = stated_loss(run)
-            epsilon.add(so_far.epsilon)
-            delta.add(so_far.delta)
-        return Loss(epsilon=epsilon.upward(), delta=min(1.0, delta.upward()))
+        with self._lock:
+            epsilon, delta, followed = self._books
+            still_open, so_far = [], []
+            for entry in followed:
+                # Asked first: a run that ends between the two reads is then counted again next time, at its last loss.
+                answering = entry.run.open
+                loss = entry.read()
+                if answering:
+                    still_open.append(entry)
+                    so_far.append(loss)
+                else:
+                    epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)
+                    self._remember(entry.run)
+            self._books = epsilon, delta, tuple(still_open)
+            for loss in so_far:
+                epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)
+            return Loss(epsilon=epsilon.upward(), delta=min(1.0, delta.upward()))
+
+
+def _sum(total: ExactSum, value: float) -> ExactSum:
+    return ExactSum(total.units + in_units(value))
+
+
+def _stated_so_far(run: OpenRun) -> Loss:
+    """As :func:`stated_loss`, but what has become infinite stays so: the total then is infinite, and says it."""
+    loss = run.loss
+    if isinstance(loss, Loss) and math.isinf(loss.epsilon):
+        return Loss(epsilon=math.inf, delta=plain_cost("delta", loss.delta, most=1.0))
+    return stated_loss(loss)
 
 
 def stated_loss(cost: Costed | Loss | float) -> Loss:
@@ -132,7 +186,7 @@ def stated_loss(cost: Costed | Loss | float) -> Loss:
     """
     if isinstance(cost, float):  # the common case, ahead of the slower look at what the object can do
         return Loss(epsilon=plain_cost("cost", cost))
-    if isinstance(cost, Costed):
+    if not isinstance(cost, Loss) and isinstance(cost, Costed):
         cost = cost.loss
     loss = cost if isinstance(cost, Loss) else Loss(epsilon=plain_cost("cost", cost))
     return Loss(epsilon=plain_cost("epsilon", loss.epsilon), delta=plain_cost("delta", loss.delta, most=1.0))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dpselect.checks import positive
-from dpselect.composition.exact_sum import ExactSum
+from typing import Self
+
+from dpselect.checks import one, positive, refuse
+from dpselect.composition.exact_sum import ExactSum, in_units
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
-from dpselect.composition.odometer import plain_cost
+from dpselect.composition.odometer import Costed, plain_cost, stated_loss
+from dpselect.privacy.loss import Loss
 
 
 class PureFilter(Filter):
@@ -37,7 +40,7 @@ class PureFilter(Filter):
 
     def __init__(self, epsilon: float) -> None:
         super().__init__()
-        self._limit = float(positive("epsilon", epsilon))
+        self._limit = one(positive, "epsilon", epsilon)
         self._sum = ExactSum()
 
     @property
@@ -55,17 +58,17 @@ class PureFilter(Filter):
         """What is left outside an open run, rounded down."""
         return self._sum.left(self._limit)
 
-    def fits(self, cost: float) -> bool:
-        """Whether ε of this size may still be spent."""
-        return self._sum.fits(plain_cost("cost", cost), limit=self._limit)
+    def fits(self, cost: Costed | Loss | float) -> bool:
+        """Whether ε of this size may still be spent. A cost with δ > 0 is refused: no pure budget can cover it."""
+        return self._sum.fits(_pure(cost), limit=self._limit)
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε, at any δ."""
         plain_cost("delta", delta, most=1.0)
         return self._limit
 
-    def _count(self, cost: float) -> None:
-        self._sum.add(plain_cost("cost", cost))
+    def _count(self, cost: Costed | Loss | float) -> None:
+        self._sum.add(_pure(cost))
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run may spend all that is left, question by question."""
@@ -74,16 +77,24 @@ class PureFilter(Filter):
     def _admit_run(self, terms: RunTerms) -> None:
         """Nothing is due before a run."""
 
-    def _settle_run(self, epsilon: float) -> None:
-        self._sum.add(epsilon)
+    def _books_after(self, epsilon: float) -> ExactSum:
+        return ExactSum(self._sum.units + in_units(epsilon))
 
-    def state(self) -> State:
-        """The limit and the exact sum."""
+    def _keep_books(self, books: ExactSum) -> None:
+        self._sum = books
+
+    def _state(self) -> State:
         return {"epsilon": self._limit, "sum": hex(self._sum.units)}
 
     @classmethod
-    def from_state(cls, state: State) -> PureFilter:
-        """The filter that was saved."""
+    def _from_state(cls, state: State) -> Self:
         found = cls(state["epsilon"])
         found._sum = ExactSum(int(state["sum"], 16))
         return found
+
+
+def _pure(cost: Costed | Loss | float) -> float:
+    loss = stated_loss(cost)
+    if loss.delta > 0:
+        raise refuse("cost", loss, "pure, with delta = 0: this filter promises no delta")
+    return loss.epsilon

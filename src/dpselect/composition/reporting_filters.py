@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Self
 
-from dpselect.checks import positive, probability, refuse
-from dpselect.composition.exact_sum import ExactSum
+from dpselect.checks import one, positive, probability, refuse
+from dpselect.composition.exact_sum import ExactSum, in_units
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.odometer import Costed, plain_cost, stated_loss
@@ -36,8 +37,8 @@ class _ReportingFilter(Filter):
 
     def __init__(self, *, epsilon: float, delta: float) -> None:
         super().__init__()
-        self._limit = float(positive("epsilon", epsilon))
-        self._delta = float(probability("delta", delta))
+        self._limit = one(positive, "epsilon", epsilon)
+        self._delta = one(probability, "delta", delta)
         self._sum = ExactSum()
 
     @property
@@ -60,8 +61,11 @@ class _ReportingFilter(Filter):
         """ε minus the losses so far, rounded down, 0 where they exceed it."""
         return self._sum.left(self._limit)
 
-    def _settle_run(self, epsilon: float) -> None:
-        self._sum.add(epsilon)
+    def _books_after(self, epsilon: float) -> ExactSum:
+        return ExactSum(self._sum.units + in_units(epsilon))
+
+    def _keep_books(self, books: ExactSum) -> None:
+        self._sum = books
 
 
 class RepairedReportingFilter(_ReportingFilter):
@@ -102,14 +106,15 @@ class RepairedReportingFilter(_ReportingFilter):
         return self._deltas.upward()
 
     def fits(self, cost: Costed | Loss | float) -> bool:
-        """Whether a release whose loss is within ε_i but for a chance δ_i may go ahead."""
-        loss = stated_loss(cost)
-        return self._sum.fits(loss.epsilon, limit=self._limit) and self._deltas.fits(loss.delta, limit=self._delta)
+        """Whether a pure release of this ε may go ahead.
+
+        A cost with δ > 0 is refused: the δ of approximate DP does not bound the chance that the loss exceeds ε
+        (THEORY §3), which is what this filter adds up.
+        """
+        return self._sum.fits(_pure(cost), limit=self._limit)
 
     def _count(self, cost: Costed | Loss | float) -> None:
-        loss = stated_loss(cost)
-        self._sum.add(loss.epsilon)
-        self._deltas.add(loss.delta)
+        self._sum.add(_pure(cost))
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at the chance that its loss exceeds what is left."""
@@ -134,8 +139,7 @@ class RepairedReportingFilter(_ReportingFilter):
     def _admit_run(self, terms: RunTerms) -> None:
         self._deltas.add(terms.due)
 
-    def state(self) -> State:
-        """The limits and the exact sums."""
+    def _state(self) -> State:
         return {
             "epsilon": self._limit,
             "delta": self._delta,
@@ -144,12 +148,20 @@ class RepairedReportingFilter(_ReportingFilter):
         }
 
     @classmethod
-    def from_state(cls, state: State) -> RepairedReportingFilter:
-        """The filter that was saved."""
+    def _from_state(cls, state: State) -> Self:
         found = cls(epsilon=state["epsilon"], delta=state["delta"])
         found._sum = ExactSum(int(state["sum"], 16))
         found._deltas = ExactSum(int(state["deltas"], 16))
         return found
+
+
+def _pure(cost: Costed | Loss | float) -> float:
+    loss = stated_loss(cost)
+    if loss.delta > 0:
+        raise refuse(
+            "cost", loss, "pure: an approximate-DP delta does not bound the chance that the loss exceeds epsilon"
+        )
+    return loss.epsilon
 
 
 class PublishedReportingFilter(_ReportingFilter):
@@ -185,7 +197,7 @@ class PublishedReportingFilter(_ReportingFilter):
             rule = f"{ACKNOWLEDGEMENT!r}, since the published theorem is false; use PureFilter"
             raise refuse("acknowledge", acknowledge, rule)
         super().__init__(epsilon=epsilon, delta=delta)
-        self._run_epsilon = None if run_epsilon is None else float(positive("run_epsilon", run_epsilon))
+        self._run_epsilon = None if run_epsilon is None else one(positive, "run_epsilon", run_epsilon)
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """Infinite: the published promise does not hold, at no δ below the chances of all runs together."""
@@ -213,8 +225,7 @@ class PublishedReportingFilter(_ReportingFilter):
     def _admit_run(self, terms: RunTerms) -> None:
         """Nothing is due before a run."""
 
-    def state(self) -> State:
-        """The limits, the exact sum and the acknowledgement."""
+    def _state(self) -> State:
         return {
             "epsilon": self._limit,
             "delta": self._delta,
@@ -224,8 +235,7 @@ class PublishedReportingFilter(_ReportingFilter):
         }
 
     @classmethod
-    def from_state(cls, state: State) -> PublishedReportingFilter:
-        """The filter that was saved."""
+    def _from_state(cls, state: State) -> Self:
         found = cls(
             epsilon=state["epsilon"],
             delta=state["delta"],

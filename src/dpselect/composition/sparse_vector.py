@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import counts, refuse
+from dpselect.checks import counts, one, positive, refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
 from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import ExactSum
@@ -82,13 +82,14 @@ class SparseVector:
         if filter is None:
             if budget is None:
                 raise refuse("budget", budget, "given, or else filter")
-            filter = PureFilter(budget)
+            filter = PureFilter(one(positive, "budget", budget))
         elif budget is not None:
             raise refuse("budget", budget, "left out where a filter is given")
         if not isinstance(filter, Filter):
             raise refuse("filter", filter, "a filter, such as PureFilter(epsilon)")
         self._filter: Filter = filter
-        self._door, self._plan = self._planned(watcher, clip=clip, outside=outside, resample=resample, horizon=horizon)
+        # One attribute, so that the cut and the price of a question can never be of two mechanisms.
+        self._mode = self._planned(watcher, clip=clip, outside=outside, resample=resample, horizon=horizon)
         self._entropy = entropy
         self._noise: Noise = noise_of(entropy)
         self._lock = threading.RLock()
@@ -106,7 +107,7 @@ class SparseVector:
             raise refuse("resample", resample, "True or False")
         if not resample and not self._filter.covers_kept_threshold:
             raise refuse("resample", resample, f"True with {type(self._filter).__name__}, whose runs end at a ⊤")
-        cap = None if horizon is None else int(counts("horizon", horizon, least=1))
+        cap = None if horizon is None else int(one(counts, "horizon", horizon, least=1))
         door = Clipper(watcher, clip=clip, outside=outside)
         return door, RunPlan(door.clipped, resample, cap)
 
@@ -115,6 +116,20 @@ class SparseVector:
 
     def __reduce__(self) -> str:
         raise StateRefused("a sparse vector holds secret noise and a budget and is not copied or pickled; use save()")
+
+    @property
+    def _door(self) -> Clipper:
+        return self._mode[0]
+
+    @property
+    def _plan(self) -> RunPlan:
+        return self._mode[1]
+
+    @property
+    def _uncounted(self) -> BudgetedRun | None:
+        """The run that is not among the ended ones yet."""
+        run = self._run
+        return run if run is not None and run.place == self._transcript.ended_runs else None
 
     @property
     def filter(self) -> Filter:
@@ -149,7 +164,7 @@ class SparseVector:
     @property
     def open_run(self) -> RunRecord | None:
         """The run that is still answering and what it cost so far, if there is one."""
-        run = self._run
+        run = self._uncounted
         return None if run is None else RunRecord(run.below, run.above, run.loss)
 
     @property
@@ -161,9 +176,9 @@ class SparseVector:
     def spent(self) -> float:
         """The realised loss of everything answered, the open run included: an upper bound that may be shown."""
         with self._lock:
-            total = ExactSum(self._transcript.ended.units)
-            if self._run is not None:
-                total.add(self._run.loss)
+            total, run = ExactSum(self._transcript.ended.units), self._uncounted
+            if run is not None:
+                total.add(run.loss)
             return total.upward()
 
     @property
@@ -175,10 +190,10 @@ class SparseVector:
     def remaining(self) -> float:
         """What is left, in the filter's unit and rounded down; the pure filter's without the open run's cost."""
         with self._lock:
-            left = self._filter.remaining
-            if isinstance(self._filter, PureFilter) and self._run is not None:
+            left, run = self._filter.remaining, self._uncounted
+            if isinstance(self._filter, PureFilter) and run is not None:
                 open_cost = ExactSum()
-                open_cost.add(self._run.loss)
+                open_cost.add(run.loss)
                 return open_cost.left(left)
             return left
 
@@ -265,7 +280,12 @@ class SparseVector:
                 value = await anext(source)
             except StopAsyncIteration:
                 return
-            yield self.ask(value)
+            try:
+                verdict = self.ask(value)
+            except (BudgetExhausted, StateRefused):
+                # Someone else took the last of the budget, or closed it, while this one was waiting.
+                return
+            yield verdict
 
     def renew(self) -> None:
         """End the open run, charging what it cost; the next question meets a new noisy threshold."""
@@ -282,37 +302,52 @@ class SparseVector:
             # Looked at before the run is ended: a refused switch changes nothing.
             door, plan = self._planned(watcher, clip=clip, outside=self._door.outside, resample=kept, horizon=horizon)
             self.renew()
-            self._door, self._plan = door, plan
+            self._mode = door, plan
 
     def close(self) -> None:
         """End the open run, charging what it cost, and refuse all further questions."""
         with self._lock:
-            self.renew()
+            # In this order: an interruption leaves nothing that answers, and closing again finishes.
             self._open = False
+            self.renew()
 
     def _make_room(self) -> None:
         """Raise unless one more question may be asked; spends nothing and looks at no data."""
-        if self._run is not None:
-            if not self._run.over:
-                self._run.make_room()
+        self._check_process()
+        run = self._run
+        if run is not None:
+            if self._open and not run.over:
+                run.make_room()
                 return
-            # An interruption came between the last answer and the end of its run.
+            # An interruption came before the run was ended.
             self._end()
         if not self._open:
             raise StateRefused("this sparse vector is closed; nothing more can be asked")
-        if self._forks != forks():
-            raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
         check_fits(self._plan, self._filter)
 
     def _start(self) -> BudgetedRun:
-        self._run = BudgetedRun(self._plan, filter=self._filter, entropy=self._entropy)
-        return self._run
+        run = BudgetedRun(self._plan, filter=self._filter, place=self._transcript.ended_runs)
+        # Kept before it is opened: whatever interrupts the opening, there is a run to be ended.
+        self._run = run
+        try:
+            run.open(entropy=self._entropy)
+        except BaseException:
+            self._end()
+            raise
+        return run
 
     def _end(self) -> None:
+        """Charge and write down the run. Each step may be interrupted and repeated; the run is let go last."""
         run = self._run
         if run is not None:
-            self._transcript.end_run(RunRecord(run.below, run.above, run.settle()))
+            record = run.settle()
+            if record != (0, 0, 0.0):
+                self._transcript.end_run(record, place=run.place)
             self._run = None
+
+    def _check_process(self) -> None:
+        if self._forks != forks():
+            raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
 
     def save(self, *, key: bytes | None = None) -> str:
         """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.
@@ -322,6 +357,9 @@ class SparseVector:
         from dpselect.composition.saved_state import save
 
         with self._lock:
+            self._check_process()
+            if self._run is not None and self._run.over:
+                self._end()
             return save(self, key=key)
 
     @classmethod

@@ -34,9 +34,11 @@ class Transcript:
 
     def __init__(self, *, questions: int = 0, ended: ExactSum | None = None) -> None:
         self.questions = questions
-        self.ended = ExactSum() if ended is None else ended
         self._tops = array("q")
-        self._below, self._above, self._epsilon = array("q"), array("q"), array("d")
+        #: Three doubles per run (counts stay below 2^53), written in one step.
+        self._records = array("d")
+        #: How many of the records are in the sum, and the sum: replaced together.
+        self._summed = 0, (ExactSum() if ended is None else ended)
 
     @property
     def tops(self) -> NDArray[np.int64]:
@@ -46,22 +48,42 @@ class Transcript:
     @property
     def runs(self) -> tuple[RunRecord, ...]:
         """The runs that ended, in order."""
-        return tuple(RunRecord(*record) for record in zip(self._below, self._above, self._epsilon, strict=True))
+        records = iter(self._records)
+        return tuple(
+            RunRecord(int(below), int(above), epsilon)
+            for below, above, epsilon in zip(records, records, records, strict=True)
+        )
+
+    @property
+    def ended_runs(self) -> int:
+        """How many runs ended."""
+        return len(self._records) // 3
+
+    @property
+    def ended(self) -> ExactSum:
+        """What the runs that ended cost, added exactly."""
+        count, total = self._summed
+        if count < self.ended_runs:
+            total = ExactSum(total.units)
+            for epsilon in self._records[3 * count + 2 :: 3]:
+                total.add(epsilon)
+            self._summed = self.ended_runs, total
+        return total
 
     def answer(self, above: bool) -> None:
         """Write down one answer."""
+        place = self.questions
+        self.questions = place + 1
         if above:
-            self._tops.append(self.questions)
-        self.questions += 1
+            self._tops.append(place)
 
     def answer_many(self, above: NDArray[np.bool_]) -> None:
         """Write down answers in order."""
-        self._tops.extend((np.flatnonzero(above) + self.questions).tolist())
-        self.questions += len(above)
+        place = self.questions
+        self.questions = place + len(above)
+        self._tops.frombytes((np.flatnonzero(above) + place).astype(np.int64).tobytes())
 
-    def end_run(self, run: RunRecord) -> None:
-        """Write down a run that ended."""
-        self.ended.add(run.epsilon)
-        self._below.append(run.below)
-        self._above.append(run.above)
-        self._epsilon.append(run.epsilon)
+    def end_run(self, run: RunRecord, *, place: int | None = None) -> None:
+        """Write down a run that ended; with its ``place``, only where that is still free."""
+        if place is None or place == self.ended_runs:
+            self._records.frombytes(array("d", run).tobytes())

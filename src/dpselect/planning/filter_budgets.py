@@ -138,8 +138,8 @@ def count_runs(budget: Filter, watcher: Watcher, *, horizon: int, most: int) -> 
     """How many runs the filter itself lets through, each at its full price."""
     for number in range(most):
         try:
-            budget.open_run(watcher, horizon=horizon)
+            held = budget.open_run(watcher, horizon=horizon)
         except BudgetExhausted:
             return number
-        budget.close_run(0.0)
+        held.settle(0.0)
     return most
