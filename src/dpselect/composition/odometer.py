@@ -98,16 +98,17 @@ class Odometer:
             is counted; so is a run that is still open (:meth:`follow` it), and one that is counted already.
         """
         with self._lock:
-            if type(cost) is not float and hasattr(cost, "open"):
-                if cost.open and not callable(cost.open):
+            run = None if type(cost) is float or not isinstance(cost, OpenRun) else cost
+            if run is not None:
+                if run.open and not callable(run.open):
                     raise refuse("cost", cost, "finished, since an open run goes on costing: use follow()")
-                self._check_new(cost)
+                self._check_new(run)
             loss = stated_loss(cost)
             epsilon, delta, followed = self._books
             self._books = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta), followed
             self._count += 1
-            if isinstance(cost, OpenRun):
-                self._remember(cost)
+            if run is not None:
+                self._remember(run)
 
     def follow(self, run: OpenRun) -> None:
         """Count a run that is still answering: its cost so far is in every reading, its last one stays.

@@ -94,6 +94,8 @@ class PureFilter(Filter):
 
 
 def _pure(cost: Costed | Loss | float) -> float:
+    if type(cost) is float:  # the common case, without the steps below
+        return plain_cost("cost", cost)
     loss = stated_loss(cost)
     if loss.delta > 0:
         raise refuse("cost", loss, "pure, with delta = 0: this filter promises no delta")
