@@ -7,7 +7,7 @@ are settled by a quick rule where its own checks pass and by :mod:`dpselect.nume
 
 The quick rule: the trapezoidal rule on a window around the mode, after a change of variable, offset ∝
 exp(βτ) - 1, that makes the window symmetric about the mode. The hills are steep on one side and slow on the other,
-like a Gumbel density; in τ they are nearly Gaussian, and 45 nodes do what 97 equally spaced ones do in x. J and all
+like a Gumbel density; in τ they are nearly Gaussian, and 41 nodes do what 97 equally spaced ones do in x. J and all
 gains share the nodes. A cell is accepted only if every sum agrees with the sum over every other node, and if
 nothing is left at the window's ends. Where the shift moves the hill itself, J(shifts) gets a window of its own.
 """
@@ -27,11 +27,11 @@ from dpselect.numerics.factors import Factors, modes
 from dpselect.numerics.normal import SMALL_STEP, log_cdf_and_hazard, log_cdf_step, small_log_cdf_step
 from dpselect.numerics.single import single_log_ratio
 
-_POINTS = 45
-_DROP = 42.0
+_POINTS = 41
+_DROP = 38.0
 #: Cells per chunk handed to a thread, and per block of nodes whose temporaries fit a core's cache.
 _CHUNK = 4096
-_BLOCK = 192
+_BLOCK = 512
 #: Up to so many cells are quicker one by one.
 _FEW = 12
 #: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
