@@ -238,9 +238,13 @@ class TestInput:
 
     def test_it_is_not_copied_or_pickled(self) -> None:
         svt = SparseVector(WATCHER, budget=1.0)
+        held = PureFilter(1.0).open_run(WATCHER)
+        while svt._run is None:
+            svt.ask(0.0)
         for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(StateRefused):
-                attempt(svt)
+            for secret in (svt, svt._run, held):
+                with pytest.raises(StateRefused):
+                    attempt(secret)
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

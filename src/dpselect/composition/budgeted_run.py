@@ -66,6 +66,9 @@ class BudgetedRun:
         self._retired = False
         self._record: RunRecord | None = None
 
+    def __reduce__(self) -> str:
+        raise StateRefused("a run holds secret noise and is not copied or pickled; start a new run")
+
     def open(self, *, entropy: Entropy) -> None:
         """Take hold of the filter's budget, then draw the noise."""
         self._filter._let_in(self._held, self._plan.watcher, self._plan.horizon)

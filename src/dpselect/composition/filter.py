@@ -43,6 +43,9 @@ class HeldRun:
         self._books: Any = None
         self._allowed = 0.0
 
+    def __reduce__(self) -> str:
+        raise StateRefused("a hold on a budget is not copied or pickled; it could be settled twice")
+
     @property
     def allowed(self) -> float:
         """The most that the run's realised loss may be."""
