@@ -13,6 +13,7 @@ import pytest
 import dpselect.composition
 from dpselect.composition import PureFilter, SparseVector
 from dpselect.composition.budgeted_run import BudgetedRun
+from dpselect.composition.loss_table import LossTable
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
@@ -170,6 +171,22 @@ def test_an_interrupted_question_is_charged_at_its_worst_and_its_threshold_is_gi
     svt.ask(0.1)
     assert svt._run is not run
     assert len(svt.runs) >= 1
+
+
+def test_a_table_interrupted_while_it_grows_grows_again() -> None:
+    whole = LossTable(WATCHER)
+    whole._grow(256)
+    at = 0
+    while True:
+        at += 1
+        table = LossTable(WATCHER)
+        hit = interrupted(lambda table=table: table._grow(256), at=at, by=KeyboardInterrupt)
+        table._grow(256)
+        assert table._worst.tolist() == whole._worst.tolist()
+        assert len(table._silent) == len(table._topped) + 1 == 257
+        if not hit:
+            break
+    assert at > 5
 
 
 def test_a_settled_run_refuses_to_answer() -> None:

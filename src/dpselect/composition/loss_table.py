@@ -55,7 +55,8 @@ class LossTable:
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        self._lock = threading.Lock()
+        # Reentrant: an interruption that kept it from being given back must not stop this thread for good.
+        self._lock = threading.RLock()
         #: loss(m, 0) and loss(m, 1), m = 0, 1, …
         self._silent: FloatArray = np.zeros(1)
         self._topped: FloatArray = np.empty(0)
@@ -151,14 +152,15 @@ class LossTable:
     def _grow(self, size: int) -> None:
         """Extend the rows to m < ``size``; both in one batch."""
         with self._lock:
-            start = len(self._topped)
+            # The row that is replaced last says how far all are: an interruption before it means growing again.
+            start = len(self._worst)
             if start >= size:
                 return
             m = np.arange(start, size, dtype=np.float64)
             both = self._losses(np.concatenate([m + 1.0, m]), np.repeat([0.0, 1.0], len(m)))
             # The truth grows along the row; the allowance for rounding errors need not, so carry the largest along.
-            silent = np.maximum.accumulate(np.concatenate([self._silent, both[: len(m)]]))
-            topped = np.maximum.accumulate(np.concatenate([self._topped, both[len(m) :]]))
+            silent = np.maximum.accumulate(np.concatenate([self._silent[: start + 1], both[: len(m)]]))
+            topped = np.maximum.accumulate(np.concatenate([self._topped[:start], both[len(m) :]]))
             # Readers without the lock look at the last of these first.
             self._silent, self._topped = silent, topped
             self._worst = np.maximum(silent[1:], topped)
