@@ -40,7 +40,7 @@ class Factors:
 
 
 def modes(factors: Factors, *, steps: int = 60) -> FloatArray:
-    """Where each cell's integrand peaks, to about a hundredth of the peak's width. Counts must be ≥ 0.
+    """Where each cell's integrand peaks, to about a twentieth of the peak's width, or far less. Counts must be ≥ 0.
 
     With x ≥ 0 (mirrored where needed) the peak solves pull(x) = x + push(x), pull falling and push rising. The
     logarithm of both sides is nearly linear even where the hazards fall like exp(-y²/2), so Newton's method on it
@@ -91,7 +91,7 @@ def modes(factors: Factors, *, steps: int = 60) -> FloatArray:
         proposal = np.where(inside, proposal, fallback)
         # The peak's width is at most 1/√curvature, curvature = 1 + Σ count·slope²·hazard·(hazard + y).
         curvature = 1.0 + (np.where(counts[active] > 0, np.exp(np.minimum(log_terms, 700.0)), 0.0) * bend).sum(axis=1)
-        settled = np.abs(proposal - here) * np.sqrt(curvature) < 0.01
+        settled = np.abs(proposal - here) * np.sqrt(curvature) < 0.05
         x[active] = proposal
         result[active] = proposal
         active = active[~settled]

@@ -150,7 +150,7 @@ def _window(factors: Factors, centre: FloatArray, log_cdf: FloatArray, hazard: F
     ends = []
     for side in (-1.0, 1.0):
         distance = np.sqrt(2.0 * _DROP / curvature)
-        for _ in range(3):
+        for _ in range(2):
             # drop ≈ distance^power locally: Newton's method on logarithms suits flat hills and cliffs alike.
             drop, slope = _fall(factors, centre, log_cdf, side * distance)
             power = np.maximum(side * slope * distance / drop, 1.0)
