@@ -30,8 +30,8 @@ types: setup     ## strict types
 test: lint types ## lint, types and the test suite (minutes)
 	$(PYTEST) --timeout 300 -m "not slow"
 
-test-full: lint types  ## the same with the slow suites
-	$(PYTEST)
+test-full: lint types  ## the same with the slow suites, looking for new examples
+	DPSELECT_EXPLORE=1 $(PYTEST)
 
 bench: setup     ## every benchmark, one after the other
 	for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

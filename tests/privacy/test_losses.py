@@ -202,7 +202,8 @@ def test_transcript_loss_laws(sigma, ratio, threshold, delta, below, above, more
         assert loss == 0.0
         return
     louder = {"sigma_threshold": sigma * more, "sigma_query": sigma * ratio * more}
-    assert transcript_epsilon(**base | louder) * slack <= loss
+    if 0 <= threshold <= 1:  # a threshold out of reach is answered for sure, and costs less, with less noise
+        assert transcript_epsilon(**base | louder) * slack <= loss
     assert transcript_epsilon(**base | {"sensitivity": min(1.0, delta * more)}) >= loss * slack
     assert transcript_epsilon(**base | {"below": below + 1}) >= loss * slack
     assert transcript_epsilon(**base | {"above": above + 1}) >= loss * slack
@@ -378,3 +379,12 @@ def test_a_family_is_asked_for_by_name():
         GaussianNoisyMax(None, 0.1)
     with pytest.raises(InvalidParameter, match=r"SeededEntropy\(seed\)"):
         GaussianNoisyMax(UNIT, 0.1).release([0.1, 0.2], entropy=np.random.default_rng(1))
+
+
+def test_out_of_reach_less_noise_can_cost_less():
+    """ρ above b: ⊥ is nearly certain, the more so the smaller the noise; the law of σ needs ρ within [a, b]."""
+    family = QueryFamily(lower=0, upper=1, sensitivity=0.25)
+    losses = [
+        GaussianAboveThreshold(family, threshold=1.5, sigma_threshold=s, sigma_query=s).loss(1) for s in (0.25, 0.5)
+    ]
+    assert losses[0] < losses[1]

@@ -211,7 +211,8 @@ class GaussianAboveThreshold:
         """The smallest noise at ``ratio`` = σ_Z/σ_X that costs at most ``epsilon``.
 
         Give a ``horizon`` for a run that stops at its first ⊤, or the transcript (``below``, ``above``) that is to
-        be affordable.
+        be affordable. With a threshold outside the range the cost need not fall with the noise; the answer still costs
+        at most ``epsilon``, but may not be the smallest that does.
 
         >>> from dpselect import QueryFamily
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
