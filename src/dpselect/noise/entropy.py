@@ -18,6 +18,7 @@ import hashlib
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -59,7 +60,7 @@ class Entropy(Protocol):
         ...
 
 
-class _Stream:
+class _Stream(ABC):
     """Bytes of a block cipher in counter mode; what subclasses choose is the key."""
 
     private = False
@@ -76,8 +77,9 @@ class _Stream:
         self._pool = bytearray()
         self._used = 0
 
+    @abstractmethod
     def _key(self) -> tuple[bytes, bytes]:
-        raise NotImplementedError
+        """A key and a first counter, never the same twice but for a seed."""
 
     def _generate(self, buffer: memoryview) -> None:
         """Write fresh stream over ``buffer``."""
