@@ -19,7 +19,7 @@ ABOVE = {
     "planning": {"mechanisms", "composition", "privacy", "numerics", "noise"},
     "report": {"mechanisms", "composition", "privacy", "numerics", "noise", "planning"},
 }
-EVERYWHERE = {"errors", "checks"}
+EVERYWHERE = {"errors", "checks", "files"}
 
 
 def rooms_imported_by(path: Path) -> set[str]:

@@ -12,7 +12,7 @@ from dpselect.errors import SourceError
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
-from dpselect.report.odometer_plot import save_spend_plot, spend_curve
+from dpselect.report.plots import save_spend_plot, spend_curve
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.05, sigma_query=0.05)

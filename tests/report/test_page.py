@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpselect import files
 from dpselect.errors import SourceError
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.page import check_writable, html_page, inline_svg, write_page
+from dpselect.report.page import html_page, inline_svg, write_page
 from dpselect.report.record import Finding, Report, Spending
 from dpselect.report.text import print_report
 
@@ -114,7 +115,7 @@ def test_a_figure_with_scripts_is_refused(drawing: str) -> None:
 
 def test_writing_replaces_the_file_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    check_writable(path)
+    files.check(path, files.PAGE)
     assert not path.exists()
     write_page(told("first"), path)
     write_page(told("second"), path)
@@ -126,7 +127,7 @@ def test_a_place_that_cannot_hold_a_page_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file" / "page.html", tmp_path):
         with pytest.raises(SourceError, match="choose another place"):
-            check_writable(place)
+            files.check(place, files.PAGE)
         with pytest.raises(SourceError, match="choose another place"):
             write_page(told(), place)
 

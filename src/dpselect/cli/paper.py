@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpselect.cli import options, screen
-from dpselect.report.place import check_folder
+from dpselect.files import check_folder
 
 
 def paper(

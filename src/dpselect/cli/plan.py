@@ -272,20 +272,17 @@ def _job(
 def _pictures(comparison: Comparison, *, plot: Path | None, report: Path | None, seed: int) -> dict[str, str]:
     if plot is None and report is None:
         return {}
-    from dpselect.planning.drawing import draw_frontier
     from dpselect.planning.frontier import frontier
     from dpselect.report.page import write_page
     from dpselect.report.plan_page import plan_report
+    from dpselect.report.plots import draw_frontier
+    from dpselect.report.plots import save as save_plot
 
     with screen.progress("drawing the frontier") as move:
         found = frontier(comparison.job, seed=seed, on_progress=move)
     written = {}
     if plot is not None:
-        try:
-            draw_frontier(found).savefig(plot)
-        except (OSError, ValueError) as failure:
-            raise InvalidParameter(f"cannot draw into {str(plot)!r}: {failure}") from None
-        written["plot"] = str(plot)
+        written["plot"] = str(save_plot(draw_frontier(found), plot))
     if report is not None:
         written["report"] = str(write_page(plan_report(comparison, frontier=found), report))
     return written

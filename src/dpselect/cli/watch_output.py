@@ -211,9 +211,9 @@ def _into_the_sum(told: Told) -> str:
 def ready_for_report(path: Path | None, *, inputs: Iterable[str | Path | None] = ()) -> None:
     """Refuses a place where no page can be written, or that is read from, before anything is asked."""
     if path is not None:
-        from dpselect.report.page import check_writable
+        from dpselect import files
 
-        check_writable(path, inputs=[one for one in inputs if one is not None])
+        files.check(path, files.PAGE, inputs=[one for one in inputs if one is not None])
 
 
 def write_report(told: Told, vector: SparseVector, path: Path, *, ended: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpselect import files
 from dpselect.checks import FloatArray
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.demo.city import FIRST_DAY, simulate_city
@@ -19,8 +20,7 @@ from dpselect.mechanisms.outcomes import Noise, Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.page import check_writable, write_page
-from dpselect.report.place import check_folder, check_place
+from dpselect.report.page import write_page
 from dpselect.report.record import Finding, Report, Spending
 from dpselect.report.rounding import at_most
 from dpselect.tables import BoundedQuery, Calendar, Question, bounded_query
@@ -94,12 +94,12 @@ def run_demo(
     step: Step = lambda _doing, _share: None,
 ) -> Demonstration:
     """Simulates the city, asks both questions through DuckDB, writes the report and the plot to ``out``."""
-    check_folder(out, what="demonstration")
+    files.check_folder(out, what="demonstration")
     out.mkdir(parents=True, exist_ok=True)
     page, plot, spend_plot = out / "report.html", out / "epsilon-against-candidates.svg", out / "spending.svg"
-    check_writable(page)
+    files.check(page, files.PAGE)
     for drawing in (plot, spend_plot):
-        check_place(drawing, what="drawing", endings=(".svg",), begins=(b"<?xml",))
+        files.check(drawing, files.DRAWING)
     step("Simulating the city", 0.0)
     city = simulate_city(meters=meters, days=days)
     last = FIRST_DAY + timedelta(days=days - 1)
@@ -112,8 +112,7 @@ def run_demo(
     step("On which days was the line crossed?", 0.6)
     watch, vector = ask_days(answer, entropy=entropy)
     step("Writing the report", 0.7)
-    from dpselect.report.epsilon_plot import save_epsilon_plot
-    from dpselect.report.odometer_plot import save_spend_plot
+    from dpselect.report.plots import save_epsilon_plot, save_spend_plot
 
     spend_plot = save_spend_plot(spend_plot, svt=vector)
     plot = save_epsilon_plot(plot, family=answer.family, delta=DELTA)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dpselect.errors import SourceError
+from dpselect.files import fresh_file
 
 
 def as_toml(document: Mapping[str, Any]) -> str:
@@ -67,16 +66,7 @@ def write_document(document: Mapping[str, Any], path: Path | str) -> Path:
     """Writes TOML, or JSON where the name ends so; a file that was there is replaced at once or not at all."""
     target = Path(path)
     text = json.dumps(document, ensure_ascii=False, indent=2) + "\n" if target.suffix == ".json" else as_toml(document)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".dpselect-", suffix=target.suffix)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as failure:
-        raise SourceError(f"cannot write {str(path)!r} ({failure.strerror}); choose another place") from None
+    with fresh_file(target, what="document") as fresh:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(target)
     return target.resolve()

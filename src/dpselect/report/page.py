@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from html import escape
-from importlib.resources import files
+from importlib.resources import files as resources
 from pathlib import Path
 
+from dpselect import files
 from dpselect.errors import SourceError
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.place import PAGE_MARK, check_place, refused_place
+from dpselect.report.plots import spending_svg
 from dpselect.report.record import NOT_PRIVATE, Entry, Finding, Report, Spending
 from dpselect.report.rounding import at_most
-from dpselect.report.spending_drawing import draw_spending
 
 #: The page may show itself and nothing more, whatever text found its way into it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -31,7 +27,14 @@ def html_page(report: Report) -> str:
     >>> "<script>" in page, "&lt;script&gt;" in page
     (False, True)
     """
-    style = files("dpselect.report").joinpath("page.css").read_text(encoding="utf-8")
+    when = f'<p class="when">{escape(report.made.strftime("%d %B %Y, %H:%M"))}</p>' if report.made else ""
+    footer = '<footer class="small">Made with dpselect. Every ε on this page is an upper bound, rounded up.</footer>'
+    body = f"<h1>{escape(report.title)}</h1>\n{when}\n{fragment(report)}\n{footer}"
+    return document(report.title, body)
+
+
+def fragment(report: Report) -> str:
+    """The report without its title, as HTML that can stand inside another page or a notebook's cell."""
     banner = f'<p class="banner" role="alert"><strong>Not private.</strong> {escape(NOT_PRIVATE)}</p>'
     simulated = '<p class="banner calm"><strong>Simulated data.</strong> Nobody\'s readings were used.</p>'
     parts = [
@@ -42,40 +45,43 @@ def html_page(report: Report) -> str:
         _notes(report.notes),
         _entries("Parameters", report.parameters),
     ]
-    when = f'<p class="when">{escape(report.made.strftime("%d %B %Y, %H:%M"))}</p>' if report.made else ""
-    body = "\n".join(part for part in parts if part)
-    return f"""{PAGE_MARK}<html lang="en">
+    return "\n".join(part for part in parts if part)
+
+
+def document(title: str, body: str, *, style: str = "") -> str:
+    """A whole page around a ``body`` of HTML that this package made: the house style, then ``style``, and no network.
+
+    Every page of the package is made here, so that all look alike, open offline, and are known as ours.
+
+    >>> from dpselect.files import PAGE_MARK
+    >>> document("A & B", "<p>hello</p>").startswith(PAGE_MARK), "A &amp; B" in document("A & B", "")
+    (True, True)
+    """
+    return f"""{files.PAGE_MARK}<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="referrer" content="no-referrer">
-<title>{escape(report.title)}</title>
+<title>{escape(title)}</title>
 <style>
-{style}</style>
+{house_style()}{style}</style>
 </head>
 <body>
 <main>
-<h1>{escape(report.title)}</h1>
-{when}
 {body}
-<footer class="small">Made with dpselect. Every ε on this page is an upper bound, rounded up.</footer>
 </main>
 </body>
 </html>
 """
 
 
-def check_writable(path: Path, *, inputs: Iterable[str | Path] = ()) -> None:
-    """Refuses a place where no page can be written: asked before an answer is paid for, not after.
-
-    ``inputs`` are files that are read and must not be replaced; see :func:`~dpselect.report.place.check_place`.
-    """
-    with _fresh_file(Path(path), inputs=inputs) as name:
-        name.unlink()
+def house_style() -> str:
+    """The style sheet that all pages share."""
+    return resources("dpselect.report").joinpath("page.css").read_text(encoding="utf-8")
 
 
-def write_page(report: Report, path: Path) -> Path:
+def write_page(report: Report, path: Path | str) -> Path:
     """Writes the page; an earlier page is replaced at once or not at all, any other file is refused.
 
     Returns
@@ -83,27 +89,7 @@ def write_page(report: Report, path: Path) -> Path:
     Path
         Where the page is, in full.
     """
-    text, target = html_page(report), Path(path)
-    with _fresh_file(target) as name:
-        name.write_text(text, encoding="utf-8", errors="replace")
-        name.chmod(0o644)
-        name.replace(target)
-    return target.resolve()
-
-
-@contextmanager
-def _fresh_file(target: Path, *, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """An empty file beside the target, gone afterwards unless it took the target's place."""
-    check_place(target, inputs=inputs)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".dpselect-", suffix=".html")
-        os.close(handle)
-        try:
-            yield Path(name)
-        finally:
-            Path(name).unlink(missing_ok=True)
-    except OSError as failure:
-        raise refused_place("report", target, failure.strerror or "it cannot be written") from None
+    return files.write(path, html_page(report), files.PAGE)
 
 
 def _finding(finding: Finding) -> str:
@@ -125,7 +111,7 @@ def _odometer(spending: Spending) -> str:
     told = f'<p class="small">Spent ε = {at_most(spent)} of {at_most(spending.budget)}.</p>'
     if len(spending.spent) < 2:
         return f'<div class="meter"><span style="width:{share:.2f}%"></span></div>{told}'
-    return f"<figure>{draw_spending(spending)}</figure>{told}"
+    return f"<figure>{spending_svg(spending)}</figure>{told}"
 
 
 def _guarantee(guarantee: Guarantee) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dpselect.planning.drawing import frontier_svg
 from dpselect.planning.frontier import Frontier
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.plan import Plan
 from dpselect.planning.planner import Comparison
 from dpselect.report.guarantee import Guarantee
+from dpselect.report.plots import frontier_svg
 from dpselect.report.record import Entry, Finding, Report
 from dpselect.report.rounding import at_most
 

@@ -1,0 +1,139 @@
+"""Where output may be put and how it is written: never over a stranger's file, and whole or not at all.
+
+Every file this package writes goes through here: :func:`check` before the work, :func:`write` after it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpselect.errors import SourceError
+
+#: How every page of this package begins; a page that begins otherwise is somebody else's.
+PAGE_MARK = "<!DOCTYPE html>\n<!-- Made with dpselect -->\n"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file: what it is called, how its name ends, and how one begins that may be replaced."""
+
+    what: str
+    endings: tuple[str, ...]
+    begins: tuple[bytes, ...]
+
+
+PAGE = Kind("report", (".html", ".htm"), (PAGE_MARK.encode(),))
+DRAWING = Kind("drawing", (".svg", ".png", ".pdf"), (b"<?xml", b"<svg", b"\x89PNG", b"%PDF"))
+
+
+def refused_place(what: str, path: Path, why: str) -> SourceError:
+    """The one line for a place that cannot be used.
+
+    >>> str(refused_place("report", Path("readings.csv"), "it is one of the inputs"))
+    "cannot write the report to 'readings.csv' (it is one of the inputs); choose another place"
+    """
+    return SourceError(f"cannot write the {what} to {str(path)!r} ({why}); choose another place")
+
+
+def check(path: Path | str, kind: Kind, *, inputs: Iterable[str | Path] = ()) -> None:
+    """Refuses a place where a file of this kind must not or cannot be written; nothing is left there.
+
+    Call it before the work: an answer that was paid for must not be lost because it cannot be saved.
+
+    Parameters
+    ----------
+    path : path
+        Its folder must exist and its name must end as the kind's do. A link, a device or a folder is refused, and so
+        is a file that is not an earlier one of the same kind.
+    kind : Kind
+        What is to be written.
+    inputs : iterable of paths
+        Files that are read, under whatever name: never replaced.
+    """
+    place = Path(path)
+    _check_place(place, kind, inputs=inputs)
+    with fresh_file(place, what=kind.what):
+        pass
+
+
+def write(path: Path | str, content: str | bytes, kind: Kind) -> Path:
+    """Writes a file; an earlier one of the same kind is replaced at once or not at all, anything else is refused.
+
+    Returns
+    -------
+    Path
+        Where the file is, in full.
+    """
+    place = Path(path)
+    _check_place(place, kind)
+    with fresh_file(place, what=kind.what) as fresh:
+        fresh.write_bytes(content.encode("utf-8", errors="replace") if isinstance(content, str) else content)
+        fresh.replace(place)
+    return place.resolve()
+
+
+@contextmanager
+def fresh_file(target: Path, *, what: str = "file") -> Iterator[Path]:
+    """An empty file beside the target: fill it, then ``replace(target)``. Gone afterwards if it was not used.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder) / "table.csv"
+    ...     with fresh_file(target) as fresh:
+    ...         _ = fresh.write_text("a,b")
+    ...         _ = fresh.replace(target)
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['table.csv']
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".dpselect-", suffix=target.suffix)
+        os.close(handle)
+        fresh = Path(name)
+        try:
+            fresh.chmod(0o644)
+            yield fresh
+        finally:
+            fresh.unlink(missing_ok=True)
+    except OSError as failure:
+        raise refused_place(what, target, failure.strerror or "it cannot be written") from None
+
+
+def check_folder(path: Path | str, *, what: str) -> None:
+    """Refuses a place that cannot become a folder: asked before the work, not after."""
+    place = Path(path)
+    try:
+        nearest = next(one for one in (place, *place.parents) if one.exists())
+    except (OSError, StopIteration):
+        raise refused_place(what, place, "it cannot be looked at") from None
+    if not nearest.is_dir():
+        raise refused_place(what, place, f"{nearest.name!r} is a file, not a folder")
+
+
+def _check_place(place: Path, kind: Kind, *, inputs: Iterable[str | Path] = ()) -> None:
+    what = kind.what
+    if not place.name.lower().endswith(kind.endings):
+        raise refused_place(what, place, f"the name must end in {' or '.join(kind.endings)}")
+    try:
+        if not place.parent.is_dir():
+            raise refused_place(what, place, "there is no such folder; make it first")
+        # lstat, not stat: a link could lead to the data, now or by the time the file is written.
+        found = place.lstat() if place.is_symlink() or place.exists() else None
+        if found is None:
+            return
+        if not stat.S_ISREG(found.st_mode):
+            raise refused_place(what, place, "there is something else than an ordinary file")
+        if any(Path(one).exists() and place.samefile(one) for one in inputs):
+            raise refused_place(what, place, "it is one of the inputs")
+        with place.open("rb") as file:
+            start = file.read(max(map(len, kind.begins)))
+    except (OSError, ValueError) as failure:
+        raise refused_place(what, place, getattr(failure, "strerror", None) or "it cannot be looked at") from None
+    if start and not start.startswith(kind.begins):
+        raise refused_place(what, place, f"a file is there that is no {what} of dpselect")
