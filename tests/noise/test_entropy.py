@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -41,15 +43,106 @@ print(len(child & everything()))
 """
 
 
-def test_a_forked_child_repeats_nothing_its_parent_draws() -> None:
-    done = subprocess.run([sys.executable, "-c", IN_A_FORKED_CHILD], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "0"
+# Called from C, as pre-forking servers do: no Python hook runs in the child.
+FORK_IN_C = "import ctypes; fork = ctypes.PyDLL(None).fork; "
+NO_PROCESS_ID = "import os; os.getpid = lambda: 1"
 
 
-def test_without_the_fork_hook_the_child_would_repeat() -> None:
-    script = IN_A_FORKED_CHILD.replace("import os\n", "import os\nos.register_at_fork = lambda **hooks: None\n", 1)
+def repeated_blocks(script: str) -> int:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert int(done.stdout) > 1000
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("fork", ["os.fork", FORK_IN_C], ids=["python", "C"])
+def test_a_forked_child_repeats_nothing_its_parent_draws(fork: str) -> None:
+    script = IN_A_FORKED_CHILD if fork == "os.fork" else FORK_IN_C + IN_A_FORKED_CHILD.replace("os.fork()", "fork()")
+    assert repeated_blocks(script) == 0
+
+
+@pytest.mark.parametrize("fork", ["os.fork", FORK_IN_C], ids=["python", "C"])
+def test_without_the_process_id_the_child_would_repeat(fork: str) -> None:
+    script = IN_A_FORKED_CHILD if fork == "os.fork" else FORK_IN_C + IN_A_FORKED_CHILD.replace("os.fork()", "fork()")
+    assert repeated_blocks(NO_PROCESS_ID + "\n" + script) > 1000
+
+
+ONE_CELL_EACH = (
+    FORK_IN_C
+    + """
+import os
+from dpselect.noise.entropy import SYSTEM_ENTROPY
+draw = {draw}
+draw()
+read, write = os.pipe()
+if fork() == 0:
+    os.write(write, repr([draw() for _ in range(40)]).encode())
+    os._exit(0)
+mine = repr([draw() for _ in range(40)])
+os.wait()
+print(int(os.read(read, 1 << 16).decode() == mine))
+"""
+)
+
+
+@pytest.mark.parametrize("draw", ["SYSTEM_ENTROPY.cell", "lambda: SYSTEM_ENTROPY.words(9000, dtype='u1')[:9].tolist()"])
+def test_every_way_of_drawing_notices_a_fork_from_c(draw: str) -> None:
+    assert repeated_blocks(ONE_CELL_EACH.format(draw=draw)) == 0
+    assert repeated_blocks(NO_PROCESS_ID + "\n" + ONE_CELL_EACH.format(draw=draw)) == 1
+
+
+class Numbered(SeededEntropy):
+    """A stream whose 16-bit words are all different, so that one served twice, or wiped too early, is seen."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        made = itertools.count(1)
+
+        def generate(stream: entropy_module._Keystream, buffer: memoryview) -> None:
+            words = [next(made) for _ in range(len(buffer) // 2)]
+            buffer[:] = np.array(words, dtype=np.uint16).tobytes()
+
+        kind = type("NumberedKeystream", (entropy_module._Keystream,), {"generate": generate, "__slots__": ()})
+        self._stream = kind(self._key)
+
+
+def handled_at_each_step(draw: Callable[[], object], handler: Callable[[], object]) -> None:
+    """Run ``draw`` and, at every single step of it inside the entropy module, ``handler``, as a signal would."""
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != entropy_module.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            sys.settrace(None)
+            try:
+                handler()
+            finally:
+                sys.settrace(trace)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        draw()
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("way", ["cell", "bytes"])
+def test_a_signal_handler_that_draws_in_the_middle_of_a_draw_shares_no_bytes(way: str) -> None:
+    stream, served = Numbered(), list[int]()
+
+    def draw() -> None:
+        if way == "cell":
+            served.append(stream.cell())
+        else:
+            served.extend(np.frombuffer(stream.random_bytes(4), dtype=np.uint16).tolist())
+
+    while len(served) < 25_000:  # past several pools of 4,096 words, and at every step of filling one
+        handled_at_each_step(draw, draw)
+        if len(served) % 3 == 0:
+            draw()
+    assert len(set(served)) == len(served)
+    assert 0 not in served
 
 
 def test_threads_never_share_bytes() -> None:
@@ -111,8 +204,8 @@ def test_served_bytes_are_wiped_from_the_pool() -> None:
     stream = SeededEntropy(5)
     served = stream.random_bytes(32)
     stream.cell()
-    assert served not in bytes(stream._pool)
-    assert bytes(stream._pool[:34]) == bytes(34)
+    assert served not in bytes(stream._stream.pool)
+    assert bytes(stream._stream.pool[:34]) == bytes(34)
 
 
 def test_a_seed_repeats_and_is_not_private() -> None:

@@ -2,9 +2,9 @@
 
 :data:`SYSTEM_ENTROPY` is the operating system's randomness, stretched by AES-256 in counter mode (about
 twenty times the speed of ``os.urandom``). The key and the counter come from ``os.urandom`` and are
-replaced every 16 MiB; a forked child starts with a new key and an empty pool, so it can never repeat what
-its parent drew; bytes are marked as used *before* they are handed out, so an interruption can lose bytes
-but not serve them twice.
+replaced every 16 MiB; a forked child, also one forked by C code, starts with a new key and an empty pool, so it can
+never repeat what its parent drew; bytes are marked as used *before* they are handed out, so an interruption can lose
+bytes but not serve them twice; and a signal handler that draws in the middle of a draw gets bytes of its own.
 
 :class:`SeededEntropy` repeats itself on purpose. Whoever knows the seed can undo the noise, so what is drawn
 from it is ``reproducible``, never ``private``.
@@ -15,10 +15,11 @@ What is not promised: a snapshot of a whole running machine, started twice, repe
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import threading
-import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,6 +27,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import DTypeLike, NDArray
 
 from dpselect.checks import refuse
+
+#: Names this process. Whoever holds noise or a budget remembers the number and compares it before each use. It is read
+#: anew each time: a ``fork()`` called from C, as pre-forking servers do, runs no Python code in the child.
+process = os.getpid
+#: The older name.
+forks = process
 
 _POOL_BYTES = 8192
 _CHUNK = bytes(1 << 16)
@@ -60,28 +67,24 @@ class Entropy(Protocol):
         ...
 
 
-class _Stream(ABC):
-    """Bytes of a block cipher in counter mode; what subclasses choose is the key."""
+class _Keystream:
+    """A block cipher in counter mode and the pool it fills: the state of one stream in one process."""
 
-    private = False
+    __slots__ = ("_cipher", "_key", "_left", "drawing", "lock", "pool", "process", "used")
 
-    def __init__(self) -> None:
-        self._start_over()
-        _streams.add(self)
-
-    def _start_over(self) -> None:
-        # A forked child may have copied a lock that another thread of its parent held: it needs its own.
-        self._lock = threading.RLock()
+    def __init__(self, key: Callable[[], tuple[bytes, bytes]]) -> None:
+        self._key = key
         self._cipher: Any = None
         self._left = 0
-        self._pool = bytearray()
-        self._used = 0
+        self.process = process()
+        # Reentrant: a signal handler may draw while this very thread is drawing.
+        self.lock = threading.RLock()
+        self.pool = bytearray()
+        self.used = 0
+        #: Whether a draw from the pool is under way; whoever draws in the middle of it must leave the pool alone.
+        self.drawing = False
 
-    @abstractmethod
-    def _key(self) -> tuple[bytes, bytes]:
-        """A key and a first counter, never the same twice but for a seed."""
-
-    def _generate(self, buffer: memoryview) -> None:
+    def generate(self, buffer: memoryview) -> None:
         """Write fresh stream over ``buffer``."""
         start, size = 0, len(buffer)
         while start < size:
@@ -95,17 +98,40 @@ class _Stream(ABC):
             self._cipher.update_into(zeros, buffer[start : start + length])
             start += length
 
-    def _take(self, count: int) -> int:
+    def fresh(self, count: int) -> bytes:
+        """Bytes past the pool."""
+        buffer = bytearray(count)
+        self.generate(memoryview(buffer))
+        return bytes(buffer)
+
+    def take(self, count: int) -> int:
         """Mark ``count`` bytes of the pool as used and return where they begin."""
-        if self._used + count > len(self._pool):
+        if self.used + count > len(self.pool):
             fresh = bytearray(_POOL_BYTES)
-            self._generate(memoryview(fresh))
+            self.generate(memoryview(fresh))
             # This order: an interruption between the two lines leaves a pool that counts as used up.
-            self._used, self._pool = len(fresh), fresh
-            self._used = 0
-        start = self._used
-        self._used = start + count
+            self.used, self.pool = len(fresh), fresh
+            self.used = 0
+        start = self.used
+        self.used = start + count
         return start
+
+
+class _Stream(ABC):
+    """Bytes of a block cipher in counter mode; what subclasses choose is the key."""
+
+    private = False
+
+    def __init__(self) -> None:
+        self._stream = _Keystream(self._key)
+
+    @abstractmethod
+    def _key(self) -> tuple[bytes, bytes]:
+        """A key and a first counter, never the same twice but for a seed."""
+
+    @abstractmethod
+    def _moved(self) -> _Keystream:
+        """The stream to draw from in a process that was forked off."""
 
     def cell(self) -> int:
         """One 16-bit word, the quick way for one question at a time.
@@ -113,24 +139,40 @@ class _Stream(ABC):
         >>> 0 <= SYSTEM_ENTROPY.cell() < 65536
         True
         """
-        with self._lock:
-            start = self._take(2)
-            pool = self._pool
-            word = pool[start] | pool[start + 1] << 8
-            pool[start] = pool[start + 1] = 0
+        stream = self._stream
+        if stream.process != process():
+            stream = self._moved()
+        with stream.lock:
+            if stream.drawing:
+                return int.from_bytes(stream.fresh(2), "little")
+            try:
+                stream.drawing = True
+                start, pool = stream.used, stream.pool
+                if start + 2 <= len(pool):
+                    stream.used = start + 2
+                else:
+                    start, pool = stream.take(2), stream.pool
+                word = pool[start] | pool[start + 1] << 8
+                pool[start] = pool[start + 1] = 0
+            finally:
+                stream.drawing = False
         return word
 
     def random_bytes(self, count: int, /) -> bytes:
         """``count`` random bytes."""
-        if count > _POOL_BYTES // 2:
-            buffer = bytearray(count)
-            with self._lock:
-                self._generate(memoryview(buffer))
-            return bytes(buffer)
-        with self._lock:
-            start = self._take(count)
-            taken = bytes(self._pool[start : start + count])
-            self._pool[start : start + count] = bytes(count)
+        stream = self._stream
+        if stream.process != process():
+            stream = self._moved()
+        with stream.lock:
+            if count > _POOL_BYTES // 2 or stream.drawing:
+                return stream.fresh(count)
+            try:
+                stream.drawing = True
+                start = stream.take(count)
+                taken = bytes(stream.pool[start : start + count])
+                stream.pool[start : start + count] = bytes(count)
+            finally:
+                stream.drawing = False
         return taken
 
     def words(self, count: int, /, *, dtype: DTypeLike) -> NDArray[Any]:
@@ -142,8 +184,11 @@ class _Stream(ABC):
         if size <= _POOL_BYTES // 2:
             return np.frombuffer(self.random_bytes(size), dtype=kind)
         words = np.empty(count, dtype=kind)
-        with self._lock:
-            self._generate(words.data.cast("B"))
+        stream = self._stream
+        if stream.process != process():
+            stream = self._moved()
+        with stream.lock:
+            stream.generate(words.data.cast("B"))
         return words
 
     def bits(self, count: int, /) -> int:
@@ -178,6 +223,11 @@ class SystemEntropy(_Stream):
     def _key(self) -> tuple[bytes, bytes]:
         return os.urandom(32), os.urandom(16)
 
+    def _moved(self) -> _Keystream:
+        # A new key, a new pool and a new lock in one step: two threads that both come here share none of them.
+        self._stream = stream = _Keystream(self._key)
+        return stream
+
     def __reduce__(self) -> str:
         # A copy would hand out the same pool twice: copying and pickling give back the one source.
         return "SYSTEM_ENTROPY"
@@ -196,43 +246,22 @@ class SeededEntropy(_Stream):
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise refuse("seed", seed, "a whole number")
         self.seed = int(seed)
-        self._keys = 0
+        self._keys = itertools.count()
         super().__init__()
 
     def _key(self) -> tuple[bytes, bytes]:
-        digest = hashlib.sha512(f"dpselect seeded entropy {self.seed} {self._keys}".encode()).digest()
-        self._keys += 1
+        digest = hashlib.sha512(f"dpselect seeded entropy {self.seed} {next(self._keys)}".encode()).digest()
         return digest[:32], digest[32:48]
+
+    def _moved(self) -> _Keystream:
+        # The stream goes on as its seed says, with a lock that no thread of the parent can have held.
+        stream = self._stream
+        stream.lock, stream.drawing, stream.process = threading.RLock(), False, process()
+        return stream
 
     def __reduce__(self) -> tuple[type[SeededEntropy], tuple[int]]:
         return SeededEntropy, (self.seed,)
 
-
-_streams: weakref.WeakSet[_Stream] = weakref.WeakSet()
-_forks = 0
-
-
-def forks() -> int:
-    """How many forks separate this process from the one that first imported the module.
-
-    An object that holds noise remembers this number and refuses to go on in a forked child, where the same
-    noise would otherwise be used twice.
-    """
-    return _forks
-
-
-def _after_fork() -> None:
-    global _forks
-    _forks += 1
-    for stream in list(_streams):
-        if isinstance(stream, SystemEntropy):
-            stream._start_over()
-        else:
-            stream._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 #: The operating system's randomness; the default everywhere.
 SYSTEM_ENTROPY = SystemEntropy()
