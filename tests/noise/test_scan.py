@@ -271,14 +271,14 @@ def test_a_noisy_threshold_is_not_copied_shown_or_continued_in_a_forked_child() 
 def test_a_question_that_is_no_number_is_refused_without_repeating_it(value: Any) -> None:
     entropy = SeededEntropy(1)
     run = NoisyThreshold(0.0, scale_threshold=1.0, scale_query=1.0, entropy=entropy)
-    before = entropy._used
+    before = entropy._stream.used
     with pytest.raises(InvalidData, match=r"^value must be a finite number$"):
         run.ask(value)
     with pytest.raises(InvalidData, match="values must be") as caught:
         run.ask_many([0.125, value])
     assert "7.25" not in str(caught.value)
     assert "0.125" not in str(caught.value)
-    assert entropy._used == before
+    assert entropy._stream.used == before
 
 
 def test_bad_parameters_are_refused_with_their_value() -> None:
