@@ -32,6 +32,7 @@ from dpselect.composition import (
 from dpselect.composition.run_prices import pure_price, pure_to_gaussian, renyi_price
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Selection
 from dpselect.privacy.family import QueryFamily
@@ -379,3 +380,31 @@ def test_the_repaired_filter_refuses_laplace_runs_and_says_what_to_use() -> None
     laplace = LaplaceAboveThreshold(FAMILY, threshold=0.3, scale_threshold=0.1, scale_query=0.2)
     with pytest.raises(InvalidParameter, match="PureFilter"):
         RepairedReportingFilter(epsilon=1.0, delta=0.5).open_run(laplace)
+
+
+PICKER = GaussianNoisyMax(FAMILY, sigma=0.1)
+
+
+def test_the_zcdp_filter_lets_four_times_as_many_gaussian_selections_through_as_their_pure_cost_would() -> None:
+    pure, ranged = PICKER.epsilon(365) ** 2 / 2, PICKER.rho(365)
+    assert 3.9 < pure / ranged < 4.0
+    allowed = []
+    for cost in (pure, ranged):
+        budget, number = ZCDPFilter(rho=0.5), 0
+        while budget.fits(cost):
+            budget.charge(cost)
+            number += 1
+        allowed.append(number)
+    assert allowed == [16, 66]
+
+
+def test_the_renyi_filter_takes_the_curve_of_a_selection_at_its_order() -> None:
+    budget = RenyiFilter(order=8.0, tau=1.0)
+    budget.charge(PICKER.renyi(8.0, 365))
+    assert budget.spent == PICKER.renyi(8.0, 365) <= 8.0 * PICKER.rho(365)
+
+
+def test_a_ranking_is_paid_for_before_it_is_made() -> None:
+    budget = ZCDPFilter(rho=0.02)
+    budget.charge(PICKER.top_rho(10, 3))
+    assert budget.spent == PICKER.top([0.5] * 10, 3).rho

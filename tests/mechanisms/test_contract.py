@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpselect.mechanisms.gaussian_release import GaussianRelease
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
 from dpselect.mechanisms.laplace_release import LaplaceRelease
+from dpselect.mechanisms.output_law import noisy_max_probabilities
 from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
@@ -77,6 +79,74 @@ def test_peeling_costs_the_sum_of_its_rounds(mechanism: Any) -> None:
     assert ranking.indices == (1, 3, 2)
     rounds = [picker.epsilon(candidates=d) for d in (4, 3, 2)]
     assert sum(rounds) <= ranking.loss.epsilon == pytest.approx(sum(rounds), rel=1e-14)
+
+
+@every_maximum
+def test_peeling_states_its_cost_both_ways_before_and_after(mechanism: Any) -> None:
+    picker = mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01), 0.5)
+    ranking = picker.top([0.5, 0.9, 0.3, 0.6], 3)
+    assert ranking.loss.epsilon == picker.top_epsilon(4, 3)
+    assert ranking.rho == picker.top_rho(4, 3)
+    rounds = [picker.rho(candidates=d) for d in (4, 3, 2)]
+    assert sum(rounds) <= ranking.rho * (1 + 1e-15) <= sum(rounds) * (1 + 1e-5)
+    assert picker.top_rho(1, 1) == 0.0
+
+
+@every_maximum
+def test_zcdp_never_costs_more_than_the_pure_guarantee_implies(mechanism: Any) -> None:
+    for share, monotone, scale in ((1e-3, False, 0.1), (1.0, False, 0.05), (0.3, True, 2.0)):
+        family = QueryFamily(lower=0.0, upper=1.0, sensitivity=share, monotone=monotone)
+        picker = mechanism(family, scale)
+        for candidates in (2, 3, 365):
+            most = picker.epsilon(candidates=candidates) ** 2 / 2
+            assert picker.rho(candidates=candidates) <= most * (1 + 1e-12)
+            for order in (1.5, 8.0, 300.0):
+                curve = picker.renyi(order, candidates)
+                assert curve <= min(order * picker.rho(candidates=candidates), picker.epsilon(candidates)) * (1 + 1e-12)
+
+
+def divergence(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any], order: float) -> float:
+    exponent = order * np.log(first) - (order - 1.0) * np.log(second)
+    return float(np.log(np.exp(exponent).sum())) / (order - 1.0)
+
+
+def largest_divergence_over_rho(mechanism: Any, order: float) -> float:
+    """The largest D_α/(α·ρ) of many neighbouring pairs, from the exact probabilities of the winners."""
+    rng = np.random.default_rng(5)
+    found = 0.0
+    for candidates, share in itertools.product((2, 3, 8), (1.0, 0.1)):
+        picker = mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=share), 0.7)
+        rho = picker.rho(candidates=candidates)
+        pairs = [(rng.uniform(size=candidates), rng.uniform(-share, share, candidates)) for _ in range(30)]
+        corner = np.append(0.0, np.ones(candidates - 1))
+        pairs += [(corner, np.where(corner > 0, -share, share)), (1 - corner, np.where(corner > 0, share, -share))]
+        for values, move in pairs:
+            first, second = (
+                noisy_max_probabilities(np.clip(side, 0.0, 1.0), scale=0.7, law=mechanism.law)
+                for side in (values, values + move)
+            )
+            most = max(divergence(first, second, order), divergence(second, first, order))
+            found = max(found, most / (order * rho))
+    return found
+
+
+@every_maximum
+@pytest.mark.parametrize("order", [1.1, 2.0, 10.0])
+def test_rho_covers_the_divergence_of_exact_probabilities(mechanism: Any, order: float) -> None:
+    assert largest_divergence_over_rho(mechanism, order) <= 1.0
+
+
+def test_a_quarter_of_rho_would_not_cover_permute_and_flip() -> None:
+    # It has no bounded range: η²/8 with its ε is exceeded.
+    assert largest_divergence_over_rho(PermuteAndFlip, 1.1) > 0.25
+
+
+def test_the_tight_epsilon_of_two_candidates_is_not_the_range_of_the_exponential_mechanism() -> None:
+    picker = ExponentialMechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=1.0), scale=2.0)
+    epsilon = float(picker.epsilon(candidates=2))
+    first, second = (noisy_max_probabilities(side, scale=2.0, law=picker.law) for side in ([0.0, 1.0], [1.0, 0.0]))
+    seen = divergence(first, second, 1.1)
+    assert 1.1 * epsilon**2 / 8 < seen <= 1.1 * picker.rho(candidates=2)
 
 
 @every_maximum

@@ -13,6 +13,8 @@ from dpselect.mechanisms.noisy_max import NoisyMax
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
+from dpselect.privacy.bounded_range import noisy_max_range
+from dpselect.privacy.concentrated import range_renyi, range_rho
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, relative_shift
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
@@ -103,9 +105,42 @@ class GaussianNoisyMax(NoisyMax):
         return unwrap(np.minimum(self.epsilon(d), selection_epsilon(target, shift=self._shift, outputs=d)))
 
     def renyi(self, alpha: ArrayLike, candidates: float) -> float | FloatArray:
-        """Rényi divergence of order ``alpha`` between neighbours, at most."""
+        """Rényi divergence of order ``alpha`` between neighbours, at most: the best of the three bounds known.
+
+        Many outputs moved by one shift (THEORY §3), the range of the log ratios (THEORY §11), and the pure ε.
+        """
         d = one(counts, "candidates", candidates, least=2)
-        return selection_renyi(alpha, shift=self._shift, outputs=d)
+        moved = selection_renyi(alpha, shift=self._shift, outputs=d)
+        ranged = range_renyi(alpha, self.spread(d))
+        return unwrap(np.minimum(np.minimum(moved, ranged), self.epsilon(d)))
+
+    def spread(self, candidates: ArrayLike) -> float | FloatArray:
+        """η: the log ratios of all winners, for one pair of neighbours, lie in an interval of this length (THEORY §11).
+
+        >>> from dpselect import QueryFamily
+        >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.1)
+        >>> picker.epsilon(candidates=365), picker.spread(candidates=365)
+        (0.24506..., 0.24541...)
+        """
+        family = self.family
+        found = noisy_max_range(
+            width=family.width,
+            sensitivity=family.sensitivity,
+            sigma=self.sigma,
+            candidates=candidates,
+            monotone=family.monotone,
+        )
+        return unwrap(np.minimum(found, 2.0 * np.asarray(self.epsilon(candidates))))
+
+    def rho(self, candidates: ArrayLike) -> float | FloatArray:
+        """ρ of zero-concentrated differential privacy: η²/8, which is about a quarter of ε²/2 and never more.
+
+        >>> from dpselect import QueryFamily
+        >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.1)
+        >>> picker.rho(candidates=365), picker.epsilon(candidates=365) ** 2 / 2
+        (0.00752..., 0.03002...)
+        """
+        return range_rho(self.spread(candidates))
 
     @classmethod
     def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float) -> GaussianNoisyMax:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,16 +21,18 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import noisy_argmax_rows
 from dpselect.privacy.classical import bounded_hazard_epsilon, bounded_hazard_scale, upward
+from dpselect.privacy.concentrated import pure_renyi, pure_rho
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.loss import Loss
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The chosen candidates, first winner first, and what naming them all cost."""
+    """The chosen candidates, first winner first, and what naming them all cost: pure, and as ρ of zCDP."""
 
     indices: tuple[int, ...]
     loss: Loss
+    rho: float
     noise: Noise = "private"
 
 
@@ -58,6 +60,14 @@ class NoisyMax(ABC):
     @abstractmethod
     def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
         """Pure ε of one selection among so many."""
+
+    @abstractmethod
+    def rho(self, candidates: ArrayLike) -> float | FloatArray:
+        """ρ of zero-concentrated differential privacy of one selection among so many (THEORY §11)."""
+
+    @abstractmethod
+    def renyi(self, alpha: ArrayLike, candidates: float) -> float | FloatArray:
+        """Rényi divergence of order ``alpha`` between neighbours, at most."""
 
     def release(
         self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
@@ -104,20 +114,31 @@ class NoisyMax(ABC):
     ) -> Ranking:
         """``k`` winners by peeling: a release over all, one over the rest, and so on; the costs add.
 
-        Who is left is a function of the answers so far, so every round is a noisy max over public candidates.
+        Who is left is a function of the answers so far, so every round is a noisy max over public candidates. The
+        ranking states its cost both ways: :meth:`top_epsilon` in its ``loss``, and :meth:`top_rho`, which many
+        rounds make the cheaper one at a small δ.
         """
         noise = noise_of(entropy)
         admitted = admit(values, family=self.family, outside=outside)
         rounds = int(one(counts, "k", k, least=1))
         if rounds > len(admitted):
             raise refuse("k", k, f"at most the number of candidates, {len(admitted)}")
-        loss = Loss(epsilon=peeling_epsilon(self, candidates=len(admitted), k=rounds))
+        loss = Loss(epsilon=self.top_epsilon(len(admitted), rounds))
+        rho = self.top_rho(len(admitted), rounds)
         remaining = list(range(len(admitted)))
         chosen: list[int] = []
         for _ in range(rounds):
             scores = admitted[remaining] if isinstance(admitted, np.ndarray) else [admitted[i] for i in remaining]
             chosen.append(remaining.pop(noisy_argmax(scores, scale=self.noise_scale, law=self.law, entropy=entropy)))
-        return Ranking(indices=tuple(chosen), loss=loss, noise=noise)
+        return Ranking(indices=tuple(chosen), loss=loss, rho=rho, noise=noise)
+
+    def top_epsilon(self, candidates: int, k: int) -> float:
+        """Pure ε of naming ``k`` winners: the sum over d, d − 1, …, d − k + 1 candidates, rounded up."""
+        return _peeled(self, "epsilon", int(one(counts, "candidates", candidates, least=1)), int(one(counts, "k", k)))
+
+    def top_rho(self, candidates: int, k: int) -> float:
+        """ρ of naming ``k`` winners: the sum over d, d − 1, …, d − k + 1 candidates, rounded up."""
+        return _peeled(self, "rho", int(one(counts, "candidates", candidates, least=1)), int(one(counts, "k", k)))
 
 
 @dataclass(frozen=True)
@@ -140,6 +161,14 @@ class BoundedHazardNoisyMax(NoisyMax):
         """ε of one release: the same for every number of candidates above one."""
         return bounded_hazard_epsilon(self.family, scale=self.scale, candidates=candidates)
 
+    def rho(self, candidates: ArrayLike | None = None) -> float | FloatArray:
+        """ρ of zCDP of one release: ε²/2, since nothing more than the pure guarantee is known."""
+        return pure_rho(self.epsilon(candidates))
+
+    def renyi(self, alpha: ArrayLike, candidates: ArrayLike | None = None) -> float | FloatArray:
+        """Rényi divergence of order ``alpha`` between neighbours, at most."""
+        return pure_renyi(alpha, self.epsilon(candidates))
+
     @classmethod
     def calibrated(cls, family: QueryFamily, *, epsilon: float) -> Self:
         """The least noise with which any number of candidates costs at most ``epsilon``.
@@ -160,10 +189,10 @@ def one_epsilon(mechanism: NoisyMax, *, candidates: int) -> float:
 
 
 @lru_cache(maxsize=4096)
-def peeling_epsilon(mechanism: NoisyMax, *, candidates: int, k: int) -> float:
-    """ε of naming ``k`` winners: the sum over d, d − 1, …, d − k + 1 candidates, rounded upward."""
+def _peeled(mechanism: NoisyMax, unit: Literal["epsilon", "rho"], candidates: int, k: int) -> float:
+    """The cost of naming ``k`` winners in one unit, summed over the rounds and rounded upward."""
     left = np.arange(candidates, max(candidates - k, 1), -1)
     if left.size == 0:
         return 0.0
-    rounds = np.atleast_1d(mechanism.epsilon(candidates=left))
-    return upward(sum((Fraction(float(epsilon)) for epsilon in rounds), Fraction(0)))
+    rounds = np.atleast_1d(mechanism.epsilon(left) if unit == "epsilon" else mechanism.rho(left))
+    return upward(sum((Fraction(float(cost)) for cost in rounds), Fraction(0)))
