@@ -26,12 +26,13 @@ _HOMES = {
     "Verdict": "dpselect.mechanisms.outcomes",
     "GaussianNoisyMax": "dpselect.mechanisms.gaussian_noisy_max",
     "GaussianAboveThreshold": "dpselect.mechanisms.gaussian_above_threshold",
-    "GaussianRelease": "dpselect.mechanisms.gaussian_release",
-    "ExponentialMechanism": "dpselect.mechanisms.exponential",
-    "PermuteAndFlip": "dpselect.mechanisms.permute_and_flip",
-    "LaplaceNoisyMax": "dpselect.mechanisms.laplace_noisy_max",
+    "GaussianRelease": "dpselect.mechanisms.release",
+    "ExponentialMechanism": "dpselect.mechanisms.classical",
+    "PermuteAndFlip": "dpselect.mechanisms.classical",
+    "LaplaceNoisyMax": "dpselect.mechanisms.classical",
     "LaplaceAboveThreshold": "dpselect.mechanisms.laplace_above_threshold",
-    "LaplaceRelease": "dpselect.mechanisms.laplace_release",
+    "ExponentialAboveThreshold": "dpselect.mechanisms.exponential_above_threshold",
+    "LaplaceRelease": "dpselect.mechanisms.release",
 }
 
 _ROOMS = {
@@ -52,16 +53,17 @@ __all__ = sorted([*_HOMES, "__version__"])
 if TYPE_CHECKING:
     from dpselect.composition.odometer import Odometer as Odometer
     from dpselect.composition.sparse_vector import SparseVector as SparseVector
-    from dpselect.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
+    from dpselect.mechanisms.classical import ExponentialMechanism as ExponentialMechanism
+    from dpselect.mechanisms.classical import LaplaceNoisyMax as LaplaceNoisyMax
+    from dpselect.mechanisms.classical import PermuteAndFlip as PermuteAndFlip
+    from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold as ExponentialAboveThreshold
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold as GaussianAboveThreshold
     from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax as GaussianNoisyMax
-    from dpselect.mechanisms.gaussian_release import GaussianRelease as GaussianRelease
     from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold as LaplaceAboveThreshold
-    from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax as LaplaceNoisyMax
-    from dpselect.mechanisms.laplace_release import LaplaceRelease as LaplaceRelease
     from dpselect.mechanisms.outcomes import Selection as Selection
     from dpselect.mechanisms.outcomes import Verdict as Verdict
-    from dpselect.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+    from dpselect.mechanisms.release import GaussianRelease as GaussianRelease
+    from dpselect.mechanisms.release import LaplaceRelease as LaplaceRelease
     from dpselect.noise.entropy import SeededEntropy as SeededEntropy
     from dpselect.numerics.enclosure import Enclosure as Enclosure
     from dpselect.privacy.family import QueryFamily as QueryFamily

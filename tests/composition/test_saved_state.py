@@ -10,6 +10,7 @@ import pytest
 from dpselect.composition import GaussianFilter, PureFilter, RepairedReportingFilter, SparseVector
 from dpselect.composition.saved_state import _digest, _watcher_state
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
@@ -18,6 +19,7 @@ from dpselect.privacy.family import QueryFamily
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.05, sigma_query=0.05)
 LAPLACE = LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.02, scale_query=0.02)
+EXPONENTIAL = ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.02, scale_query=0.02)
 
 
 WATCHER_STATE = _watcher_state(WATCHER)
@@ -29,7 +31,7 @@ def used(watcher=WATCHER, **settings) -> SparseVector:
     return svt
 
 
-@pytest.mark.parametrize("watcher", [WATCHER, LAPLACE])
+@pytest.mark.parametrize("watcher", [WATCHER, LAPLACE, EXPONENTIAL])
 @pytest.mark.parametrize("key", [None, b"a secret of the curator"])
 def test_a_restored_budget_goes_on_where_it_was(watcher, key: bytes | None) -> None:
     svt = used(watcher)

@@ -29,6 +29,7 @@ from dpselect.composition import (
 )
 from dpselect.composition.loss_table import LossTable, loss_table
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
@@ -46,17 +47,18 @@ MONOTONE = GaussianAboveThreshold(
     sigma_query=0.1,
 )
 LAPLACE = LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.05, scale_query=0.05)
+EXPONENTIAL = ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.05, scale_query=0.05)
 
 
 class TestStopping:
     @pytest.mark.parametrize("resample", [True, False])
-    @pytest.mark.parametrize("watcher", [WATCHER, MONOTONE, LAPLACE])
+    @pytest.mark.parametrize("watcher", [WATCHER, MONOTONE, LAPLACE, EXPONENTIAL])
     def test_it_stops_within_the_budget_and_not_a_question_early(self, watcher, resample: bool) -> None:
         svt = SparseVector(watcher, budget=0.2, resample=resample, entropy=SeededEntropy(1))
         values = np.random.default_rng(2).uniform(0, 0.6, 20_000)
         verdicts = svt.ask_many(values)
         if len(verdicts) == len(values):
-            assert watcher is LAPLACE, "only Laplace runs may go on for ever at a bounded cost"
+            assert watcher in (LAPLACE, EXPONENTIAL), "a Gaussian run has no bounded cost for ever"
             return
         assert svt.spent <= 0.2
         run = svt.open_run
@@ -449,7 +451,7 @@ class TestLossTable:
             reach = table.reach(reach.below + 1, budget=budget)
         assert reach.below == pytest.approx(target, abs=2)
 
-    @pytest.mark.parametrize("watcher", [WATCHER, MONOTONE, LAPLACE])
+    @pytest.mark.parametrize("watcher", [WATCHER, MONOTONE, LAPLACE, EXPONENTIAL])
     def test_losses_grow_with_every_answer(self, watcher) -> None:
         m, k = np.meshgrid(np.arange(12.0), np.arange(12.0))
         losses = np.asarray(watcher.loss(below=m, above=k))

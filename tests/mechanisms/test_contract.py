@@ -12,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect.errors import InvalidParameter
-from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.gaussian_release import GaussianRelease
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
-from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
-from dpselect.mechanisms.laplace_release import LaplaceRelease
 from dpselect.mechanisms.output_law import noisy_max_probabilities
-from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
+from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
 
@@ -197,14 +195,15 @@ def test_the_gaussian_release_is_calibrated_from_above(candidates: int, epsilon:
     assert found.profile(epsilon, candidates=candidates) <= delta
 
 
+@pytest.mark.parametrize("mechanism", [LaplaceAboveThreshold, ExponentialAboveThreshold])
 @pytest.mark.parametrize("monotone", [False, True])
 @settings(deadline=None, max_examples=100)
 @given(share=st.floats(1e-9, 1.0), epsilon=epsilons, above=st.integers(1, 50))
-def test_the_laplace_threshold_is_calibrated_from_above(
-    monotone: bool, share: float, epsilon: float, above: int
+def test_the_classical_thresholds_are_calibrated_from_above(
+    mechanism: Any, monotone: bool, share: float, epsilon: float, above: int
 ) -> None:
     family = QueryFamily(lower=0.0, upper=1.0, sensitivity=share, monotone=monotone)
-    found = LaplaceAboveThreshold.calibrated(family, threshold=0.5, epsilon=epsilon, above=above)
+    found = mechanism.calibrated(family, threshold=0.5, epsilon=epsilon, above=above)
     assert epsilon * (1 - 1e-12) <= found.epsilon(above=above) <= epsilon
 
 
@@ -241,3 +240,28 @@ def test_two_inputs_closer_than_half_a_step_give_the_same_numbers() -> None:
     near = [0.3, np.nextafter(0.3, 1.0), 0.3 + mechanism.grid.step / 1000]
     seen = {mechanism.release([value], entropy=SeededEntropy(4)).values[0] for value in near}
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("candidates", [2, 5, 40, 10**6])
+@every_maximum
+@settings(deadline=None, max_examples=20)
+@given(family=families, epsilon=st.floats(1e-3, 5.0))
+def test_the_same_call_calibrates_every_selection_from_above(
+    mechanism: Any, candidates: int, family: QueryFamily, epsilon: float
+) -> None:
+    found = mechanism.calibrated(family, epsilon=epsilon, candidates=candidates)
+    assert found.epsilon(candidates=candidates) <= epsilon
+    if mechanism in (GaussianNoisyMax, ExponentialMechanism):
+        assert found.epsilon(candidates=candidates) >= epsilon * (1 - 1e-9)
+
+
+def test_knowing_that_candidates_are_few_saves_noise() -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1.0)
+    simple = ExponentialMechanism.calibrated(family, epsilon=1.0)
+    assert simple.epsilon(candidates=5) < 0.87
+    assert ExponentialMechanism.calibrated(family, epsilon=1.0, candidates=5).scale < 0.9 * simple.scale
+
+
+def test_gaussian_noise_cannot_be_calibrated_without_the_number_of_candidates() -> None:
+    with pytest.raises(InvalidParameter, match="candidates must be given"):
+        GaussianNoisyMax.calibrated(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), epsilon=1.0)

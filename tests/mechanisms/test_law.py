@@ -16,16 +16,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, ncx2
 
-from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.gaussian_release import GaussianRelease
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
-from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
-from dpselect.mechanisms.laplace_release import LaplaceRelease
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
-from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
+from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import Entropy, SeededEntropy
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
@@ -101,6 +99,12 @@ WATCHERS = {
         lambda first, second: LaplaceAboveThreshold(FAMILY, threshold=3.0, scale_threshold=first, scale_query=second),
         LAPLACE,
     ),
+    "exponential above threshold": (
+        lambda first, second: ExponentialAboveThreshold(
+            FAMILY, threshold=3.0, scale_threshold=first, scale_query=second
+        ),
+        EXPONENTIAL,
+    ),
     "Gaussian above threshold": (
         lambda first, second: GaussianAboveThreshold(FAMILY, threshold=3.0, sigma_threshold=first, sigma_query=second),
         NORMAL,
@@ -124,13 +128,15 @@ def number_of(verdicts: NDArray[np.int8], until: str) -> Answers:
 
 
 def watcher_probabilities(name: str, until: str) -> Callable[[float], NDArray[np.float64]]:
-    law = WATCHERS[name][1]
-    return lambda factor: np.array(
-        [
-            transcript_probability(STREAM, t, threshold=3.0, scale_threshold=0.5 * factor, scale_query=factor, law=law)
-            for t in transcripts(until)
-        ]
-    )
+    build, law = WATCHERS[name]
+
+    def probabilities(factor: float) -> NDArray[np.float64]:
+        first, second = 0.5 * factor, factor
+        level = build(first, second).level
+        cost = {"threshold": level, "scale_threshold": first, "scale_query": second, "law": law}
+        return np.array([transcript_probability(STREAM, verdicts, **cost) for verdicts in transcripts(until)])
+
+    return probabilities
 
 
 def stream(name: str, until: str) -> Case:

@@ -14,16 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.gaussian_release import GaussianRelease
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
-from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
-from dpselect.mechanisms.laplace_release import LaplaceRelease
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
-from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
+from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
 from dpselect.numerics.discrete_profile import discrete_gaussian_delta, is_smooth
 from dpselect.privacy.discrete_gaussian import gaussian_release_rho
@@ -127,37 +126,38 @@ def test_the_exponential_mechanisms_epsilon_is_never_below_its_formula(
         assert gap > 700 or mpmath.mpf(printed) <= truth * (1 + mpmath.mpf("1e-9"))
 
 
-Watcher = LaplaceAboveThreshold | GaussianAboveThreshold
+WATCHERS = {
+    "Laplace": LaplaceAboveThreshold,
+    "exponential": ExponentialAboveThreshold,
+    "Gaussian": GaussianAboveThreshold,
+}
+CLASSICAL = ("Laplace", "exponential")
 
 
-def laplace_watcher(family: QueryFamily, scales: tuple[float, float]) -> LaplaceAboveThreshold:
-    return LaplaceAboveThreshold(family, threshold=0.5, scale_threshold=scales[0], scale_query=scales[1])
-
-
-def watcher_of(kind: str, family: QueryFamily, scales: tuple[float, float]) -> Watcher:
-    if kind == "Laplace":
-        return laplace_watcher(family, scales)
-    return GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=scales[0], sigma_query=scales[1])
+def watcher_of(kind: str, family: QueryFamily, scales: tuple[float, float]) -> AboveThreshold:
+    cls: Any = WATCHERS[kind]
+    return cls(family, threshold=0.5, **dict(zip(cls.noise_names, scales, strict=True)))  # type: ignore[no-any-return]
 
 
 def told_by(
-    watcher: Watcher, transcript: tuple[Verdict, ...], values: NDArray[np.float64], other: NDArray[np.float64]
+    watcher: AboveThreshold, transcript: tuple[Verdict, ...], values: NDArray[np.float64], other: NDArray[np.float64]
 ) -> float:
     """|log ratio| of the transcript's probabilities on two inputs."""
-    if isinstance(watcher, LaplaceAboveThreshold):
-        scales, law = (watcher.scale_threshold, watcher.scale_query), LAPLACE
-    else:
-        scales, law = (watcher.sigma_threshold, watcher.sigma_query), NORMAL
     first, second = (
         transcript_probability(
-            asked, transcript, threshold=0.5, scale_threshold=scales[0], scale_query=scales[1], law=law
+            asked,
+            transcript,
+            threshold=watcher.level,
+            scale_threshold=watcher.scales[0],
+            scale_query=watcher.scales[1],
+            law=watcher.law,
         )
         for asked in (values, other)
     )
     return abs(math.log(first / second))
 
 
-@pytest.mark.parametrize("kind", ["Laplace", "Gaussian"])
+@pytest.mark.parametrize("kind", WATCHERS)
 @pytest.mark.parametrize("monotone", [False, True])
 @settings(deadline=None, max_examples=40)
 @given(data=st.data(), scales=st.sampled_from([(0.3, 0.6), (1.0, 0.4), (0.4, 1.0)]))
@@ -173,20 +173,21 @@ def test_transcripts_stay_within_their_loss(
         assert told_by(watcher, transcript, values, other) <= most + SLACK
 
 
+@pytest.mark.parametrize("kind", CLASSICAL)
 @settings(deadline=None, max_examples=40)
 @given(data=st.data(), monotone=st.booleans(), scales=st.sampled_from([(0.3, 0.6), (1.0, 0.2), (0.2, 1.0)]))
-def test_laplace_runs_stay_within_what_was_said_before(
-    data: st.DataObject, monotone: bool, scales: tuple[float, float]
+def test_classical_runs_stay_within_what_was_said_before(
+    kind: str, data: st.DataObject, monotone: bool, scales: tuple[float, float]
 ) -> None:
     values, other, sensitivity = data.draw(neighbours(monotone=monotone))
-    watcher = laplace_watcher(family_of(sensitivity, monotone=monotone), scales)
+    watcher = watcher_of(kind, family_of(sensitivity, monotone=monotone), scales)
     for transcript in all_transcripts(len(values)):
         told, above = told_by(watcher, transcript, values, other), transcript.count(Verdict.ABOVE)
         assert told <= watcher.epsilon(above=max(above, 1)) + SLACK
         assert told <= watcher.epsilon(above=len(transcript), horizon=len(transcript)) + SLACK
 
 
-@pytest.mark.parametrize("kind", ["Laplace", "Gaussian"])
+@pytest.mark.parametrize("kind", WATCHERS)
 def test_half_the_loss_of_a_transcript_would_be_a_lie(kind: str) -> None:
     watcher = watcher_of(kind, family_of(0.2, monotone=False), (0.1, 0.1))
     values = np.array([1.0, 1.0, 0.0])
@@ -195,6 +196,44 @@ def test_half_the_loss_of_a_transcript_would_be_a_lie(kind: str) -> None:
     assert told > 0.5 * float(watcher.loss(below=2, above=1))
 
 
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize(("below", "above"), [(3, 0), (3, 2), (1, 3), (0, 3)])
+def test_exponential_transcripts_cost_exactly_what_their_worst_pair_tells(
+    monotone: bool, below: int, above: int
+) -> None:
+    """⊥ far above the line and ⊤ far below it, so that every factor is in its tail, all moved the worst way."""
+    family = QueryFamily(lower=-100.0, upper=100.0, sensitivity=0.3, monotone=monotone)
+    watcher = ExponentialAboveThreshold(family, threshold=0.0, scale_threshold=0.7, scale_query=1.1)
+    transcript = (Verdict.BELOW,) * below + (Verdict.ABOVE,) * above
+    values = np.array([4.0] * below + [-20.0] * above)
+    if below and not monotone:
+        moves = [1.0] * below + [-1.0] * above
+    else:
+        moves = [1.0] * below + [0.0 if below else 1.0] * above
+    told = told_by(watcher, transcript, values, values + 0.3 * np.array(moves))
+    assert told == pytest.approx(float(watcher.loss(below, above)), rel=1e-11)
+
+
+def test_the_cost_of_few_answers_needs_both_scales() -> None:
+    """Dropping the threshold's share from a transcript with ⊥, or a ⊤'s second Δ, would be a lie."""
+    family = family_of(0.2, monotone=False)
+    watcher = watcher_of("exponential", family, (0.1, 0.1))
+    values = np.array([1.0, 0.0])
+    told = told_by(watcher, (Verdict.BELOW, Verdict.ABOVE), values, values + 0.2 * np.array([-1.0, 1.0]))
+    assert told > 0.2 / 0.1 + 0.2 / 0.1
+    assert told > float(watcher_of("exponential", family_of(0.2, monotone=True), (0.1, 0.1)).loss(1, 1))
+
+
+def test_a_value_on_the_line_is_above_half_of_the_time() -> None:
+    for kind in WATCHERS:
+        for scales in ((0.3, 0.3), (0.1, 0.5), (0.5, 0.1)):
+            watcher = watcher_of(kind, family_of(0.1, monotone=False), scales)
+            cost = {"threshold": watcher.level, "scale_threshold": scales[0], "scale_query": scales[1]}
+            chance = transcript_probability([0.5], [Verdict.ABOVE], **cost, law=watcher.law)
+            assert chance == pytest.approx(0.5, abs=1e-11)
+
+
+@pytest.mark.parametrize("kind", CLASSICAL)
 @settings(deadline=None, max_examples=300)
 @given(
     monotone=st.booleans(),
@@ -203,9 +242,9 @@ def test_half_the_loss_of_a_transcript_would_be_a_lie(kind: str) -> None:
     scales=st.tuples(st.floats(0.01, 10), st.floats(0.01, 10)),
 )
 def test_the_horizon_bound_is_the_dearest_reachable_transcript(
-    monotone: bool, above: int, horizon: int, scales: tuple[float, float]
+    kind: str, monotone: bool, above: int, horizon: int, scales: tuple[float, float]
 ) -> None:
-    watcher = laplace_watcher(family_of(0.1, monotone=monotone), scales)
+    watcher = watcher_of(kind, family_of(0.1, monotone=monotone), scales)
     reachable = [(m, k) for m in range(horizon + 1) for k in range(min(above, horizon - m) + 1)]
     dearest = max(float(watcher.loss(below=m, above=k)) for m, k in reachable)
     assert watcher.epsilon(above=above, horizon=horizon) == dearest

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dpselect.errors import InvalidParameter, StateRefused
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
@@ -22,6 +23,7 @@ FAMILY = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
 WATCHERS = [
     GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.01, sigma_query=0.02),
     LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.005, scale_query=0.01),
+    ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.005, scale_query=0.01),
 ]
 every_watcher = pytest.mark.parametrize("watcher", WATCHERS, ids=lambda watcher: type(watcher).__name__)
 

@@ -13,12 +13,9 @@ import polars as pl
 import pytest
 
 from dpselect.errors import InvalidData, InvalidParameter
-from dpselect.mechanisms.exponential import ExponentialMechanism
-from dpselect.mechanisms.gaussian_release import GaussianRelease
+from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
-from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
-from dpselect.mechanisms.laplace_release import LaplaceRelease
-from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
+from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.mechanisms.values import admit, admit_one
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily

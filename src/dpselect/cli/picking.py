@@ -23,14 +23,14 @@ def calibrated(name: MechanismName, family: QueryFamily, *, candidates: int, eps
 
         return GaussianNoisyMax.calibrated(family, candidates=candidates, epsilon=epsilon)
     if name == "permute-and-flip":
-        from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
+        from dpselect.mechanisms.classical import PermuteAndFlip
 
         return PermuteAndFlip.calibrated(family, epsilon=epsilon)
     if name == "exponential":
-        from dpselect.mechanisms.exponential import ExponentialMechanism
+        from dpselect.mechanisms.classical import ExponentialMechanism
 
         return ExponentialMechanism.calibrated(family, epsilon=epsilon)
-    from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
+    from dpselect.mechanisms.classical import LaplaceNoisyMax
 
     return LaplaceNoisyMax.calibrated(family, epsilon=epsilon)
 

@@ -62,11 +62,9 @@ class Watching:
     @property
     def noise(self) -> tuple[str, float, float]:
         """The law, and the scales of the noise of the threshold and of a question."""
-        from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+        from dpselect.mechanisms.catalogue import entry_of
 
-        if isinstance(self.watcher, GaussianAboveThreshold):
-            return "Gaussian", self.watcher.sigma_threshold, self.watcher.sigma_query
-        return "Laplace", self.watcher.scale_threshold, self.watcher.scale_query
+        return entry_of(self.watcher).noise, *self.watcher.scales
 
 
 def usual_ratio(family: QueryFamily) -> float:

@@ -15,9 +15,7 @@ from dpselect.composition.filter import Filter, HeldRun, Watcher
 from dpselect.composition.loss_table import Reach, loss_table
 from dpselect.composition.transcript import RunRecord
 from dpselect.errors import BudgetExhausted, StateRefused
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.noise.entropy import Entropy
-from dpselect.noise.quantiles import LAPLACE, NORMAL
 from dpselect.noise.scan import NoisyThreshold
 
 #: From so many questions on, answering all of them at once beats stopping at each ⊤.
@@ -73,7 +71,7 @@ class BudgetedRun:
         """Take hold of the filter's budget, then draw the noise."""
         self._filter._let_in(self._held, self._plan.watcher, self._plan.horizon)
         self._reach = _first_reach(self._plan, self._held.allowed, self._filter)
-        self._line = _noisy_threshold(self._plan.watcher, entropy)
+        self._line = self._plan.watcher.noisy_threshold(entropy=entropy)
 
     @property
     def loss(self) -> float:
@@ -186,14 +184,4 @@ def _exhausted(plan: RunPlan, below: int, above: int, loss: float, filter: Filte
         spent=spent,
         budget=filter.limit,
         next_cost=step,
-    )
-
-
-def _noisy_threshold(watcher: Watcher, entropy: Entropy) -> NoisyThreshold:
-    if isinstance(watcher, LaplaceAboveThreshold):
-        scale_threshold, scale_query, law = watcher.scale_threshold, watcher.scale_query, LAPLACE
-    else:
-        scale_threshold, scale_query, law = watcher.sigma_threshold, watcher.sigma_query, NORMAL
-    return NoisyThreshold(
-        watcher.threshold, scale_threshold=scale_threshold, scale_query=scale_query, law=law, entropy=entropy
     )

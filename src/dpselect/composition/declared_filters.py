@@ -16,12 +16,8 @@ from dpselect.checks import one, positive, refuse
 from dpselect.composition.exact_sum import ExactSum, in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
 from dpselect.composition.odometer import plain_cost
-from dpselect.composition.run_prices import (
-    pure_price,
-    pure_to_gaussian,
-    pure_to_zcdp,
-    renyi_price,
-)
+from dpselect.composition.run_prices import pure_price, pure_to_gaussian, renyi_price
+from dpselect.privacy.concentrated import pure_rho
 from dpselect.privacy.conversions import renyi_to_approximate
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.renyi import ORDERS
@@ -117,7 +113,7 @@ class ZCDPFilter(_SummingFilter):
         return renyi_to_approximate(ORDERS, ORDERS * self._limit * _UP, delta=delta)
 
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
-        return pure_to_zcdp(pure_price(watcher, horizon))
+        return float(pure_rho(pure_price(watcher, horizon)))
 
 
 class RenyiFilter(_SummingFilter):

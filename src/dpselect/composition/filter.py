@@ -9,13 +9,12 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 from dpselect.checks import refuse
 from dpselect.composition.odometer import Costed
 from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.entropy import forks
 from dpselect.privacy.loss import Loss
 
 #: The mechanisms a sparse vector can watch with.
-Watcher: TypeAlias = GaussianAboveThreshold | LaplaceAboveThreshold
+Watcher: TypeAlias = AboveThreshold
 
 #: A saved filter: plain numbers and strings, ready for JSON.
 State: TypeAlias = dict[str, Any]

@@ -119,7 +119,7 @@ class RepairedReportingFilter(_ReportingFilter):
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at the chance that its loss exceeds what is left."""
         if not isinstance(watcher, GaussianAboveThreshold):
-            raise refuse("watcher", watcher, "Gaussian for this filter; a Laplace run has a pure cost: use PureFilter")
+            raise refuse("watcher", watcher, "Gaussian for this filter; other runs have a pure cost: use PureFilter")
         # ε(⊥^(j-1)⊤) ≤ B for j up to here; one more question than the longest run of ⊥ before an affordable ⊤.
         longest = loss_table(watcher).longest_before_top(self.remaining)
         affordable = 0 if longest is None else longest + 1

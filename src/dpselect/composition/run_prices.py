@@ -8,11 +8,7 @@ import math
 import numpy as np
 from scipy.special import erfinv, ndtri
 
-from dpselect.checks import refuse
 from dpselect.composition.filter import Watcher
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
-from dpselect.privacy.conversions import renyi_to_probabilistic
-from dpselect.privacy.renyi import ORDERS
 
 #: Covers the rounding of a few double-precision operations.
 _UP = 1.0 + 1e-14
@@ -21,43 +17,19 @@ _UP = 1.0 + 1e-14
 @functools.lru_cache(maxsize=256)
 def pure_price(watcher: Watcher, horizon: int | None) -> float:
     """ε of a run that stops at its first ⊤ or at the horizon. Gaussian runs need the horizon (THEORY §2)."""
-    if isinstance(watcher, LaplaceAboveThreshold):
-        return watcher.epsilon(above=1)
-    if horizon is None:
-        raise refuse("horizon", None, "given: the pure cost of a Gaussian run has no bound without one")
     return float(np.asarray(watcher.epsilon(horizon)))
 
 
 @functools.lru_cache(maxsize=256)
 def renyi_price(watcher: Watcher, order: float, horizon: int | None) -> float:
     """τ(α) of a run that stops at its first ⊤."""
-    if isinstance(watcher, LaplaceAboveThreshold):
-        return _pure_to_renyi(pure_price(watcher, None), order)
-    unbounded = float(np.asarray(watcher.renyi(order, horizon)))
-    return unbounded if horizon is None else min(unbounded, _pure_to_renyi(pure_price(watcher, horizon), order))
+    return float(np.asarray(watcher.renyi(order, horizon)))
 
 
 @functools.lru_cache(maxsize=256)
 def probabilistic_price(watcher: Watcher, delta: float, horizon: int | None) -> float:
     """ε that the loss of one run exceeds with probability at most ``delta`` (probabilistic DP, THEORY §3)."""
-    if isinstance(watcher, LaplaceAboveThreshold):
-        return pure_price(watcher, None)
-    unbounded = renyi_to_probabilistic(ORDERS, watcher.renyi(ORDERS, horizon), delta=delta)
-    return unbounded if horizon is None else min(unbounded, pure_price(watcher, horizon))
-
-
-def _pure_to_renyi(epsilon: float, order: float) -> float:
-    """Pure ε implies ε²/2-zCDP (Bun and Steinke, TCC 2016, Proposition 3.3), and τ(α) never exceeds ε."""
-    return min(epsilon, order * pure_to_zcdp(epsilon) * _UP)
-
-
-def pure_to_zcdp(epsilon: float) -> float:
-    """ρ = ε²/2.
-
-    >>> pure_to_zcdp(0.5)
-    0.125...
-    """
-    return 0.5 * epsilon * epsilon * _UP
+    return watcher.probabilistic_epsilon(delta, horizon)
 
 
 def pure_to_gaussian(epsilon: float) -> float:

@@ -28,6 +28,7 @@ from dpselect.composition.reporting_filters import PublishedReportingFilter, Rep
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import DPSelectError, StateRefused
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.noise.entropy import Entropy
@@ -63,9 +64,10 @@ _FIELDS = {
     "run",
     "noise",
 }
-_WATCHERS: dict[str, tuple[type[Any], tuple[str, str]]] = {
-    "gaussian": (GaussianAboveThreshold, ("sigma_threshold", "sigma_query")),
-    "laplace": (LaplaceAboveThreshold, ("scale_threshold", "scale_query")),
+_WATCHERS: dict[str, type[Watcher]] = {
+    "gaussian": GaussianAboveThreshold,
+    "laplace": LaplaceAboveThreshold,
+    "exponential": ExponentialAboveThreshold,
 }
 
 
@@ -202,7 +204,9 @@ def _check_key(key: bytes | None) -> None:
 
 def _watcher_state(watcher: Watcher) -> dict[str, Any]:
     family = watcher.family
-    kind = "laplace" if isinstance(watcher, LaplaceAboveThreshold) else "gaussian"
+    kind = next((name for name, known in _WATCHERS.items() if known is type(watcher)), None)
+    if kind is None:
+        raise StateRefused(f"a {type(watcher).__name__} cannot be saved: only the mechanisms of this package can")
     return {
         "kind": kind,
         "lower": family.lower,
@@ -210,16 +214,17 @@ def _watcher_state(watcher: Watcher) -> dict[str, Any]:
         "sensitivity": family.sensitivity,
         "monotone": family.monotone,
         "threshold": watcher.threshold,
-        **{name: getattr(watcher, name) for name in _WATCHERS[kind][1]},
+        **{name: getattr(watcher, name) for name in watcher.noise_names},
     }
 
 
 def _watcher_from(state: dict[str, Any]) -> Watcher:
-    kind, noise = _WATCHERS[state["kind"]]
+    kind = _WATCHERS[state["kind"]]
     family = QueryFamily(
         lower=state["lower"], upper=state["upper"], sensitivity=state["sensitivity"], monotone=state["monotone"]
     )
-    watcher: Watcher = kind(family, threshold=state["threshold"], **{name: state[name] for name in noise})
+    noise = {name: state[name] for name in kind.noise_names}
+    watcher = kind(family, threshold=state["threshold"], **noise)
     if _watcher_state(watcher) != state:
         raise StateRefused("the saved mechanism has unknown fields or numbers that do not fit together")
     return watcher

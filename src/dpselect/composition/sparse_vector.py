@@ -17,8 +17,7 @@ from dpselect.composition.filter import Filter, Watcher
 from dpselect.composition.pure_filter import PureFilter
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
-from dpselect.mechanisms.grid_release import noise_of
-from dpselect.mechanisms.outcomes import Noise, Verdict
+from dpselect.mechanisms.outcomes import Noise, Verdict, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
 from dpselect.privacy.loss import Loss
@@ -35,7 +34,7 @@ class SparseVector:
 
     Parameters
     ----------
-    watcher : GaussianAboveThreshold or LaplaceAboveThreshold
+    watcher : GaussianAboveThreshold, LaplaceAboveThreshold or ExponentialAboveThreshold
         The mechanism: threshold, noise, and what the questions promise.
     budget : float, optional
         ε of a :class:`~dpselect.composition.pure_filter.PureFilter`. Give this or ``filter``.
@@ -102,7 +101,7 @@ class SparseVector:
         self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy, resample: bool, horizon: int | None
     ) -> tuple[Clipper, RunPlan]:
         if not isinstance(watcher, Watcher):
-            raise refuse("watcher", watcher, "a GaussianAboveThreshold or a LaplaceAboveThreshold")
+            raise refuse("watcher", watcher, "a mechanism such as GaussianAboveThreshold(...)")
         if not isinstance(resample, bool):
             raise refuse("resample", resample, "True or False")
         if not resample and not self._filter.covers_kept_threshold:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from dpselect.checks import FloatArray, counts
-from dpselect.mechanisms.noisy_max import Selections
+from dpselect.mechanisms.outcomes import Selections
 from dpselect.mechanisms.values import PrivateValues
 from dpselect.noise.entropy import Entropy, SeededEntropy
 from dpselect.privacy.family import QueryFamily

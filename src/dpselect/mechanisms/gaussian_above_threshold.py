@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,6 @@ from dpselect.checks import (
     FloatArray,
     broadcast,
     counts,
-    finite,
     non_negative,
     one,
     positive,
@@ -20,22 +20,20 @@ from dpselect.checks import (
     refuse,
     unwrap,
 )
-from dpselect.mechanisms.threshold_run import Run, Runs, run_many, start
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.noise.quantiles import NORMAL
-from dpselect.noise.scan import Until
+from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
+from dpselect.privacy.concentrated import pure_renyi
 from dpselect.privacy.conversions import renyi_to_approximate
-from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
 from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
 
 
 @dataclass(frozen=True)
-class GaussianAboveThreshold:
+class GaussianAboveThreshold(AboveThreshold):
     """Compares each query, plus N(0, σ_Z²), with one threshold, plus N(0, σ_X²), and answers ⊥ or ⊤.
 
     Parameters
@@ -58,16 +56,12 @@ class GaussianAboveThreshold:
     True
     """
 
-    family: QueryFamily
-    threshold: float
+    law: ClassVar[Law] = NORMAL
+    noise_names: ClassVar[tuple[str, str]] = ("sigma_threshold", "sigma_query")
+
+    _: KW_ONLY
     sigma_threshold: float
     sigma_query: float
-
-    def __init__(self, family: QueryFamily, *, threshold: float, sigma_threshold: float, sigma_query: float) -> None:
-        object.__setattr__(self, "family", check_family(family))
-        object.__setattr__(self, "threshold", one(finite, "threshold", threshold))
-        object.__setattr__(self, "sigma_threshold", one(positive, "sigma_threshold", sigma_threshold))
-        object.__setattr__(self, "sigma_query", one(positive, "sigma_query", sigma_query))
 
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """What a transcript of ``below`` ⊥ and ``above`` ⊤ under one noisy threshold cost, known afterwards.
@@ -103,13 +97,18 @@ class GaussianAboveThreshold:
             monotone=family.monotone,
         )
 
-    def epsilon(self, horizon: ArrayLike) -> float | FloatArray:
-        """Pure ε of a run that stops at its first ⊤ or after ``horizon`` (h) questions, known before.
+    def epsilon(self, horizon: ArrayLike | None = None, *, above: int = 1) -> float | FloatArray:
+        """Pure ε of a run that stops after ``above`` ⊤ or after ``horizon`` (h) questions, known before.
 
-        The larger of the losses of h-1 ⊥ and one ⊤, and of h ⊥ (which can be the larger one when h is small).
+        The largest loss of h-k ⊥ and k ⊤, k = 0, …, ``above`` (that of h ⊥ can be the largest one when h is small).
+        Without a horizon there is no bound: the loss grows with the number of ⊥ (THEORY §2).
         """
+        if horizon is None:
+            raise refuse("horizon", None, "given: the pure cost of a Gaussian run has no bound without one")
         h = counts("horizon", horizon, least=1)
-        return unwrap(np.maximum(self.loss(h - 1.0, 1.0), self.loss(h, 0.0)))
+        most = int(one(counts, "above", above, least=1))
+        losses = [np.asarray(self.loss(h - np.minimum(k, h), np.minimum(k, h))) for k in range(most + 1)]
+        return unwrap(np.max(losses, axis=0))
 
     def _shift(self) -> float:
         """How far each output event moves, in standard deviations (THEORY §3)."""
@@ -133,7 +132,8 @@ class GaussianAboveThreshold:
         return min(unbounded, _number(profile), _number(self.epsilon(h)))
 
     def renyi(self, alpha: ArrayLike, horizon: float | None = None) -> float | FloatArray:
-        """Rényi divergence of order ``alpha``, at most: Zhu–Wang's bound, or with a horizon the better of the two."""
+        """Rényi divergence of order ``alpha``, at most: Zhu–Wang's bound, or with a horizon the best of
+        this, the profile's and the pure one."""
         unbounded = zhu_wang_renyi(
             alpha,
             sensitivity=self.family.sensitivity,
@@ -144,57 +144,8 @@ class GaussianAboveThreshold:
         if horizon is None:
             return unbounded
         h = one(counts, "horizon", horizon, least=1)
-        return unwrap(np.minimum(unbounded, selection_renyi(alpha, shift=self._shift(), outputs=h + 1.0)))
-
-    def start(
-        self,
-        *,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        until: Until = "first",
-        outside: OutsidePolicy = "refuse",
-    ) -> Run:
-        """Draw the noisy threshold and open a run that ends at its first ⊤, or never with ``until="all"``.
-
-        >>> from dpselect import QueryFamily
-        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-        >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.01, sigma_query=0.02)
-        >>> run = watcher.start()
-        >>> run.ask(0.1), run.ask_many([0.2, 0.9, 0.3]).tolist(), run.open
-        (<Verdict.BELOW: 'below'>, [False, True], False)
-        >>> run.loss.epsilon == watcher.loss(below=2, above=1)
-        True
-        """
-        return start(
-            self,
-            scale_threshold=self.sigma_threshold,
-            scale_query=self.sigma_query,
-            law=NORMAL,
-            entropy=entropy,
-            until=until,
-            outside=outside,
-        )
-
-    def run_many(
-        self,
-        values: PrivateValues,
-        *,
-        times: int,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        until: Until = "first",
-        outside: OutsidePolicy = "refuse",
-    ) -> Runs:
-        """Many independent runs over the same values: for simulations."""
-        return run_many(
-            self,
-            values,
-            times=times,
-            scale_threshold=self.sigma_threshold,
-            scale_query=self.sigma_query,
-            law=NORMAL,
-            entropy=entropy,
-            until=until,
-            outside=outside,
-        )
+        profile = selection_renyi(alpha, shift=self._shift(), outputs=h + 1.0)
+        return unwrap(np.minimum(np.minimum(unbounded, profile), pure_renyi(alpha, self.epsilon(h))))
 
     @classmethod
     def calibrated(

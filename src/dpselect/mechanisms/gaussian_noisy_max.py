@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, non_negative, one, positive, probability, refuse, unwrap
-from dpselect.mechanisms.noisy_max import NoisyMax
+from dpselect.mechanisms.selection import NoisyMax
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.bounded_range import noisy_max_range
-from dpselect.privacy.concentrated import range_renyi, range_rho
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, relative_shift
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
@@ -62,13 +61,13 @@ class GaussianNoisyMax(NoisyMax):
     def _shift(self) -> float:
         return relative_shift(self.family.monotone) * self.family.sensitivity / self.sigma
 
-    def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
+    def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """Pure ε for ``candidates`` (d) candidates: tight, and never below the truth."""
         return noisy_max_epsilon(
             width=self.family.width,
             sensitivity=self.family.sensitivity,
             sigma=self.sigma,
-            candidates=candidates,
+            candidates=_given(candidates),
             monotone=self.family.monotone,
         )
 
@@ -104,47 +103,39 @@ class GaussianNoisyMax(NoisyMax):
         target, d = broadcast(delta=probability("delta", delta), candidates=counts("candidates", candidates, least=2))
         return unwrap(np.minimum(self.epsilon(d), selection_epsilon(target, shift=self._shift, outputs=d)))
 
-    def renyi(self, alpha: ArrayLike, candidates: float) -> float | FloatArray:
+    def renyi(self, alpha: ArrayLike, candidates: float | None = None) -> float | FloatArray:
         """Rényi divergence of order ``alpha`` between neighbours, at most: the best of the three bounds known.
 
         Many outputs moved by one shift (THEORY §3), the range of the log ratios (THEORY §11), and the pure ε.
         """
-        d = one(counts, "candidates", candidates, least=2)
-        moved = selection_renyi(alpha, shift=self._shift, outputs=d)
-        ranged = range_renyi(alpha, self.spread(d))
-        return unwrap(np.minimum(np.minimum(moved, ranged), self.epsilon(d)))
+        d = one(counts, "candidates", _given(candidates), least=2)
+        return unwrap(np.minimum(selection_renyi(alpha, shift=self._shift, outputs=d), super().renyi(alpha, d)))
 
-    def spread(self, candidates: ArrayLike) -> float | FloatArray:
+    def spread(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """η: the log ratios of all winners, for one pair of neighbours, lie in an interval of this length (THEORY §11).
+
+        ρ of zero-concentrated differential privacy, η²/8, is then about a quarter of ε²/2 and never more.
 
         >>> from dpselect import QueryFamily
         >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.1)
         >>> picker.epsilon(candidates=365), picker.spread(candidates=365)
         (0.24506..., 0.24541...)
+        >>> picker.rho(candidates=365), picker.epsilon(candidates=365) ** 2 / 2
+        (0.00752..., 0.03002...)
         """
         family = self.family
         found = noisy_max_range(
             width=family.width,
             sensitivity=family.sensitivity,
             sigma=self.sigma,
-            candidates=candidates,
+            candidates=_given(candidates),
             monotone=family.monotone,
         )
-        return unwrap(np.minimum(found, 2.0 * np.asarray(self.epsilon(candidates))))
-
-    def rho(self, candidates: ArrayLike) -> float | FloatArray:
-        """ρ of zero-concentrated differential privacy: η²/8, which is about a quarter of ε²/2 and never more.
-
-        >>> from dpselect import QueryFamily
-        >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.1)
-        >>> picker.rho(candidates=365), picker.epsilon(candidates=365) ** 2 / 2
-        (0.00752..., 0.03002...)
-        """
-        return range_rho(self.spread(candidates))
+        return unwrap(np.minimum(found, super().spread(candidates)))
 
     @classmethod
-    def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float) -> GaussianNoisyMax:
-        """The smallest noise whose pure ε is at most ``epsilon``.
+    def calibrated(cls, family: QueryFamily, *, epsilon: float, candidates: int | None = None) -> Self:
+        """The smallest noise whose pure ε among ``candidates`` is at most ``epsilon``.
 
         >>> from dpselect import QueryFamily
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
@@ -153,10 +144,16 @@ class GaussianNoisyMax(NoisyMax):
         (True, 0.1679)
         """
         target = one(positive, "epsilon", epsilon)
-        d = one(counts, "candidates", candidates, least=2)
+        d = one(counts, "candidates", _given(candidates), least=2)
         if family.sensitivity == 0:
             raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is no smallest one")
         sigma = smallest_safe(
             lambda trial: float(np.asarray(cls(family, trial).epsilon(d))), target, start=family.width
         )
         return cls(family, sigma)
+
+
+def _given(candidates: ArrayLike | None) -> ArrayLike:
+    if candidates is None:
+        raise refuse("candidates", None, "given: the cost of Gaussian noise depends on how many there are")
+    return candidates

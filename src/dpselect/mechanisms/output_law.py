@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr
 
 from dpselect.checks import FloatArray, finite, one, positive, refuse
 from dpselect.mechanisms.outcomes import Verdict
@@ -33,8 +32,10 @@ def noisy_max_probabilities(values: ArrayLike, *, scale: float, law: Law = NORMA
     law : Law
         The law of the noise.
 
-    Notes ----- ∫ f(u − a_i)·∏_{j≠i} F(u − a_j) du with a = values/scale, over panels that end at every
-    a_j, where the Laplace and exponential densities have their kinks.
+    Notes
+    -----
+    ∫ f(u − a_i)·∏_{j≠i} F(u − a_j) du with a = values/scale, over panels that end at every a_j, where the
+    Laplace and exponential densities have their kinks.
 
     Examples
     --------
@@ -44,7 +45,8 @@ def noisy_max_probabilities(values: ArrayLike, *, scale: float, law: Law = NORMA
     """
     scores = np.atleast_1d(finite("values", values)) / one(positive, "scale", scale)
     points, weights = _panels(scores, width=1.0)
-    log_density, log_cdf = _log_law(law, points[None, :] - scores[:, None])
+    place = points[None, :] - scores[:, None]
+    log_density, log_cdf = law.log_density(place), law.log_cdf(place)
     # Sums of logarithms, minus the candidate's own: where that is −∞ − (−∞), the density is 0 as well.
     with np.errstate(invalid="ignore"):
         others = np.where(np.isneginf(log_cdf), 0.0, log_cdf)
@@ -77,11 +79,10 @@ def transcript_probability(
     ratio = one(positive, "scale_threshold", scale_threshold) / one(positive, "scale_query", scale_query)
     kinks = np.append((asked - threshold) / scale_threshold, 0.0)
     points, weights = _panels(kinks, width=min(1.0, 1.0 / ratio), inner=np.zeros(1))
-    exponent = _log_law(law, points)[0]
+    exponent = law.log_density(points)
     for value, verdict in zip(asked.tolist(), verdicts, strict=True):
         level = ratio * points + (threshold - value) / scale_query
-        below = _log_law(law, level)[1]
-        exponent = exponent + (below if verdict is Verdict.BELOW else _log_survival(law, level, below))
+        exponent = exponent + (law.log_cdf(level) if verdict is Verdict.BELOW else law.log_survival(level))
     return float(np.exp(exponent) @ weights)
 
 
@@ -95,29 +96,3 @@ def _panels(kinks: FloatArray, *, width: float, inner: FloatArray | None = None)
     middle = 0.5 * (ends[1:] + ends[:-1])
     points = (middle[:, None] + half[:, None] * _NODES).ravel()
     return points, (half[:, None] * _WEIGHTS).ravel()
-
-
-def _log_law(law: Law, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(log f, log F)."""
-    with np.errstate(divide="ignore", over="ignore"):
-        if law.name == "normal":
-            return -0.5 * x * x - 0.5 * np.log(2.0 * np.pi), log_ndtr(x)
-        if law.name == "laplace":
-            tail = np.log(0.5) - np.abs(x)
-            return tail, np.where(x < 0, tail, np.log1p(-0.5 * np.exp(-np.abs(x))))
-        if law.name == "gumbel":
-            return -x - np.exp(-x), -np.exp(-x)
-        if law.name == "exponential":
-            positive_part = np.maximum(x, 0.0)
-            return np.where(x < 0, -np.inf, -positive_part), np.log(-np.expm1(-positive_part))
-    raise refuse("law", law.name, "normal, laplace, gumbel or exponential")
-
-
-def _log_survival(law: Law, x: FloatArray, log_cdf: FloatArray) -> FloatArray:
-    """log (1 − F)."""
-    if law.name == "normal":
-        return log_ndtr(-x)
-    if law.name == "laplace":
-        return _log_law(law, -x)[1]
-    with np.errstate(divide="ignore"):
-        return np.log(-np.expm1(log_cdf))

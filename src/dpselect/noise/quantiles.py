@@ -20,7 +20,7 @@ from typing import Any
 import flint
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri
 
 from dpselect.checks import FloatArray
 
@@ -47,7 +47,8 @@ class Law:
 
     Probabilities are counted from the nearer end, so that neither tail loses digits: ``from_left(p)`` is
     Q(p) and ``from_right(p)`` is Q(1 − p), in doubles; ``ball_from_left`` and ``ball_from_right`` are the
-    same in ball arithmetic.
+    same in ball arithmetic. ``log_density``, ``log_cdf`` and ``log_survival`` are log f, log F and
+    log (1 − F) in doubles: draws never use them, predictions and tests do.
 
     >>> NORMAL.name, NORMAL.least
     ('normal', -inf)
@@ -63,6 +64,9 @@ class Law:
     from_right: Callable[[FloatArray], FloatArray] = field(repr=False)
     ball_from_left: Callable[[Any], Any] = field(repr=False)
     ball_from_right: Callable[[Any], Any] = field(repr=False)
+    log_density: Callable[[FloatArray], FloatArray] = field(repr=False)
+    log_cdf: Callable[[FloatArray], FloatArray] = field(repr=False)
+    log_survival: Callable[[FloatArray], FloatArray] = field(repr=False)
 
     def __reduce__(self) -> str:
         return self.name.upper()
@@ -141,7 +145,16 @@ NORMAL = Law(
     from_right=lambda p: -ndtri(p),
     ball_from_left=lambda p: -_normal_ball(p),
     ball_from_right=_normal_ball,
+    log_density=lambda x: -0.5 * x * x - 0.5 * np.log(2.0 * np.pi),
+    log_cdf=log_ndtr,
+    log_survival=lambda x: log_ndtr(-x),
 )
+
+
+def _laplace_log_cdf(x: FloatArray) -> FloatArray:
+    tail = np.log(0.5) - np.abs(x)
+    return np.where(x < 0, tail, np.log1p(-0.5 * np.exp(-np.abs(x))))
+
 
 #: The Laplace law of scale 1: density exp(−|x|)/2.
 LAPLACE = Law(
@@ -151,7 +164,16 @@ LAPLACE = Law(
     from_right=lambda p: -np.log(2 * p),
     ball_from_left=lambda p: (2 * p).log(),
     ball_from_right=lambda p: -(2 * p).log(),
+    log_density=lambda x: np.log(0.5) - np.abs(x),
+    log_cdf=_laplace_log_cdf,
+    log_survival=lambda x: _laplace_log_cdf(-x),
 )
+
+
+def _exponential_log_cdf(x: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(-np.expm1(-np.maximum(x, 0.0))))
+
 
 #: The exponential law of mean 1.
 EXPONENTIAL = Law(
@@ -161,7 +183,21 @@ EXPONENTIAL = Law(
     from_right=lambda p: -np.log(p),
     ball_from_left=lambda p: -(-p).log1p(),
     ball_from_right=lambda p: -p.log(),
+    log_density=lambda x: np.where(x < 0, -_INFINITY, -np.maximum(x, 0.0)),
+    log_cdf=_exponential_log_cdf,
+    log_survival=lambda x: -np.maximum(x, 0.0),
 )
+
+
+def _gumbel_log_cdf(x: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return -np.exp(-x)
+
+
+def _gumbel_log_survival(x: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(-np.expm1(_gumbel_log_cdf(x))))
+
 
 #: The standard Gumbel law: P(draw ≤ x) = exp(−exp(−x)).
 GUMBEL = Law(
@@ -171,4 +207,7 @@ GUMBEL = Law(
     from_right=lambda p: -np.log(-np.log1p(-p)),
     ball_from_left=lambda p: -(-p.log()).log(),
     ball_from_right=lambda p: -(-(-p).log1p()).log(),
+    log_density=lambda x: _gumbel_log_cdf(x) - x,
+    log_cdf=_gumbel_log_cdf,
+    log_survival=_gumbel_log_survival,
 )

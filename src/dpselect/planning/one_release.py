@@ -12,12 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpselect.checks import FloatArray, refuse
-from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.gaussian_release import GaussianRelease
-from dpselect.mechanisms.laplace_noisy_max import LaplaceNoisyMax
-from dpselect.mechanisms.laplace_release import LaplaceRelease
-from dpselect.mechanisms.permute_and_flip import PermuteAndFlip
+from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.numerics.roots import smallest_safe
 from dpselect.planning.contender import Prediction, mean_and_reach
 from dpselect.planning.job import Job

@@ -1,16 +1,10 @@
-"""What the classical mechanisms cost: closed forms, computed in rationals and rounded upward.
+"""What the classical selections cost: closed forms, computed in rationals and rounded upward.
 
-**Noisy max** (exponential mechanism, permute-and-flip, Laplace noisy max). Fix the noise of all candidates
+They are noisy maxima (exponential mechanism, permute-and-flip, Laplace noisy max). Fix the noise of all candidates
 but i. Then i wins iff its own noise exceeds a level r, and between neighbours r moves by at most 2Δ (Δ
 when the family is monotone: all values move one way, so differences move by at most Δ). If the survival
 function of the noise obeys |(log P(Z > r))'| ≤ 1/scale, the probability changes by at most a factor
 e^(2Δ/scale). Gumbel, exponential and Laplace noise all have hazard rate at most 1/scale, hence one formula.
-
-**Laplace above threshold.** The transcript has probability E_x[∏_⊥ F(x − q_i) · ∏_⊤ (1 − F)(x − q_i)]. Moving
-the integration variable by sΔ, |s| ≤ 1, costs |s|Δ/scale_threshold, and then every ⊥ factor costs at most
-(1 − s)Δ/scale_query and every ⊤ factor at most (1 + s)Δ/scale_query. This is linear in s on either side of 0,
-so the best shift is −1, 0 or 1. In a monotone family whose values rise, s ∈ [0, 1] leaves (1 − s)Δ per ⊥ and
-sΔ per ⊤; when they fall, s ∈ [−1, 0] leaves |s|Δ per ⊥ and (1 − |s|)Δ per ⊤.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, one, positive, refuse, unwrap
+from dpselect.checks import FloatArray, counts, one, positive, refuse, unwrap
 from dpselect.privacy.family import QueryFamily
 
 
@@ -125,98 +119,3 @@ def exponential_epsilon(
     safe = saved * (1.0 - 2.0**-48 * (1.0 + min(family.width / scale, 2.0**40)))
     tight = (gap - safe) * (1.0 + 2.0**-50) + gap * 2.0**-50
     return unwrap(np.where(others > 0, np.minimum(tight, simple), 0.0))
-
-
-def laplace_threshold_loss(
-    family: QueryFamily,
-    *,
-    scale_threshold: float,
-    scale_query: float,
-    below: ArrayLike,
-    above: ArrayLike,
-) -> float | FloatArray:
-    """Ex-post ε of a Laplace above-threshold transcript: ``below`` ⊥ and ``above`` ⊤ under one threshold.
-
-    Examples
-    --------
-    >>> family = QueryFamily(lower=0, upper=100, sensitivity=1)
-    >>> cost = dict(scale_threshold=4, scale_query=8)
-    >>> laplace_threshold_loss(family, **cost, below=1000, above=[0, 1, 2]).tolist()
-    [0.25, 0.5, 0.75]
-    """
-    threshold_cost, query_cost = _threshold_costs(family, scale_threshold, scale_query)
-    m, k = broadcast(below=counts("below", below), above=counts("above", above))
-    loss = np.empty(m.shape)
-    for place in np.ndindex(m.shape):
-        exact = _transcript_loss(family, threshold_cost, query_cost, int(m[place]), int(k[place]))
-        loss[place] = upward(exact)
-    return unwrap(loss)
-
-
-def laplace_threshold_epsilon(
-    family: QueryFamily,
-    *,
-    scale_threshold: float,
-    scale_query: float,
-    above: int = 1,
-    horizon: int | None = None,
-) -> float:
-    """ε of a run under one threshold that stops after ``above`` ⊤, and after ``horizon`` queries if given.
-
-    Without a horizon: Δ/scale_threshold + 2·above·Δ/scale_query, and without the 2 for a monotone family.
-
-    Examples
-    --------
-    >>> counts = QueryFamily(lower=0, upper=100, sensitivity=1, monotone=True)
-    >>> laplace_threshold_epsilon(counts, scale_threshold=4, scale_query=8, above=2)
-    0.5
-    """
-    threshold_cost, query_cost = _threshold_costs(family, scale_threshold, scale_query)
-    most = int(one(counts, "above", above, least=1))
-    if horizon is None:
-        return upward(threshold_cost + most * query_cost * (1 if family.monotone else 2))
-    steps = int(one(counts, "horizon", horizon, least=1))
-    # The loss grows with either count, so the longest transcripts are the dearest. Along m + k = steps it
-    # is a tent or two (a minimum of lines) with its peaks at k = (steps ± ratio)/2 or steps/2.
-    ratio = threshold_cost / query_cost if query_cost else Fraction(0)
-    peaks = [math.floor((steps + turn) / 2) + side for turn in (-ratio, 0, ratio) for side in (0, 1)]
-    tops = [min(max(peak, 0), most, steps) for peak in peaks]
-    return upward(max(_transcript_loss(family, threshold_cost, query_cost, steps - k, k) for k in tops))
-
-
-def laplace_threshold_scales(family: QueryFamily, *, epsilon: float, above: int = 1) -> tuple[float, float]:
-    """(scale_threshold, scale_query) with ``laplace_threshold_epsilon(..., above=above) <= epsilon``.
-
-    The budget is split so that the variance of (query noise − threshold noise) is least: with w = 2·above (or
-    ``above`` for a monotone family) minimise 1/x² + w²/(ε − x)², which gives x = ε/(1 + w^(2/3)).
-
-    Examples
-    --------
-    >>> laplace_threshold_scales(QueryFamily(lower=0, upper=9, sensitivity=1, monotone=True), epsilon=1.0)
-    (2.0, 2.0)
-    """
-    target = Fraction(one(positive, "epsilon", epsilon))
-    weight = int(one(counts, "above", above, least=1)) * (1 if family.monotone else 2)
-    sensitivity = Fraction(family.sensitivity)
-    for_threshold = target / (1 + Fraction(weight ** (2.0 / 3.0)))
-    scale_threshold = calibrated_scale("scale_threshold", sensitivity / for_threshold, epsilon=epsilon)
-    for_queries = target - sensitivity / Fraction(scale_threshold)
-    return scale_threshold, calibrated_scale("scale_query", weight * sensitivity / for_queries, epsilon=epsilon)
-
-
-def _threshold_costs(family: QueryFamily, scale_threshold: float, scale_query: float) -> tuple[Fraction, Fraction]:
-    """Δ over the two scales, exactly."""
-    sensitivity = Fraction(family.sensitivity)
-    return (
-        sensitivity / Fraction(one(positive, "scale_threshold", scale_threshold)),
-        sensitivity / Fraction(one(positive, "scale_query", scale_query)),
-    )
-
-
-def _transcript_loss(family: QueryFamily, threshold: Fraction, query: Fraction, m: int, k: int) -> Fraction:
-    """The module docstring's bound, exactly."""
-    if family.monotone:
-        rising = min(m * query, threshold + k * query)
-        falling = min(k * query, threshold + m * query)
-        return max(rising, falling)
-    return min(threshold + 2 * k * query, threshold + 2 * m * query, (m + k) * query)

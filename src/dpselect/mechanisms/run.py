@@ -5,41 +5,22 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray, counts, one, refuse
-from dpselect.errors import InvalidData, StateRefused
-from dpselect.mechanisms.grid_release import noise_of
+from dpselect.errors import StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
-from dpselect.noise.entropy import Entropy, forks
-from dpselect.noise.quantiles import Law
-from dpselect.noise.rows import VerdictRows, scan_rows
+from dpselect.noise.entropy import forks
+from dpselect.noise.rows import VerdictRows
 from dpselect.noise.scan import NoisyThreshold, Until
 from dpselect.privacy.classical import upward
-from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 
-
-class AboveThreshold(Protocol):
-    """The side of a mechanism that a run needs."""
-
-    @property
-    def family(self) -> QueryFamily:
-        """Range and sensitivity of the questions."""
-        ...
-
-    @property
-    def threshold(self) -> float:
-        """ρ, public."""
-        ...
-
-    def loss(self, *, below: int, above: int) -> float | FloatArray:
-        """Ex-post ε of a transcript with so many ⊥ and ⊤ under one noisy threshold."""
-        ...
+if TYPE_CHECKING:
+    from dpselect.mechanisms.above_threshold import AboveThreshold
 
 
 class Run:
@@ -52,7 +33,7 @@ class Run:
 
     Examples
     --------
-    >>> from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+    >>> from dpselect import LaplaceAboveThreshold, QueryFamily
     >>> family = QueryFamily(lower=0, upper=100, sensitivity=1)
     >>> watcher = LaplaceAboveThreshold(family, threshold=50, scale_threshold=1.0, scale_query=2.0)
     >>> run = watcher.start()
@@ -159,70 +140,12 @@ class Runs:
     loss: Loss
     noise: Noise = "private"
 
-
-def start(
-    mechanism: AboveThreshold,
-    *,
-    scale_threshold: float,
-    scale_query: float,
-    law: Law,
-    entropy: Entropy,
-    until: Until,
-    outside: OutsidePolicy,
-) -> Run:
-    """Draw the noisy threshold and open a run."""
-    noise = noise_of(entropy)
-    if until not in ("first", "all"):
-        raise refuse("until", until, '"first" or "all"')
-    if outside not in ("refuse", "clip"):
-        raise refuse("outside", outside, '"refuse" or "clip"')
-    line = NoisyThreshold(
-        mechanism.threshold,
-        scale_threshold=scale_threshold,
-        scale_query=scale_query,
-        law=law,
-        entropy=entropy,
-    )
-    return Run(mechanism, line=line, until=until, outside=outside, noise=noise)
-
-
-def run_many(
-    mechanism: AboveThreshold,
-    values: PrivateValues,
-    *,
-    times: int,
-    scale_threshold: float,
-    scale_query: float,
-    law: Law,
-    entropy: Entropy,
-    until: Until,
-    outside: OutsidePolicy,
-) -> Runs:
-    """``times`` independent runs over the same values; doubles only."""
-    noise = noise_of(entropy)
-    if until not in ("first", "all"):
-        raise refuse("until", until, '"first" or "all"')
-    admitted = admit(values, family=mechanism.family, outside=outside)
-    number = int(one(counts, "times", times, least=1))
-    if not isinstance(admitted, np.ndarray):
-        raise InvalidData("values must be doubles, or integers within ±2**53, to be asked many times at once")
-    verdicts = scan_rows(
-        np.broadcast_to(admitted, (number, len(admitted))),
-        threshold=mechanism.threshold,
-        scale_threshold=scale_threshold,
-        scale_query=scale_query,
-        law=law,
-        entropy=entropy,
-        until=until,
-    )
-    return Runs(verdicts=verdicts, loss=_total_loss(mechanism, verdicts), noise=noise)
-
-
-def _total_loss(mechanism: AboveThreshold, verdicts: VerdictRows) -> Loss:
-    """The ex-post losses of all runs, added; runs with the same counts are priced once."""
-    answers = np.stack([(verdicts == 0).sum(axis=1), (verdicts == 1).sum(axis=1)], axis=1)
-    kinds, repeats = np.unique(answers, axis=0, return_counts=True)
-    spent = Fraction(0)
-    for (below, above), repeated in zip(kinds.tolist(), repeats.tolist(), strict=True):
-        spent += int(repeated) * Fraction(float(mechanism.loss(below=below, above=above)))
-    return Loss(epsilon=upward(spent))
+    @classmethod
+    def priced(cls, mechanism: AboveThreshold, verdicts: VerdictRows, *, noise: Noise) -> Runs:
+        """With the ex-post losses of all runs, added; runs with the same counts are priced once."""
+        answers = np.stack([(verdicts == 0).sum(axis=1), (verdicts == 1).sum(axis=1)], axis=1)
+        kinds, repeats = np.unique(answers, axis=0, return_counts=True)
+        spent = Fraction(0)
+        for (below, above), repeated in zip(kinds.tolist(), repeats.tolist(), strict=True):
+            spent += int(repeated) * Fraction(float(mechanism.loss(below=below, above=above)))
+        return cls(verdicts=verdicts, loss=Loss(epsilon=upward(spent)), noise=noise)

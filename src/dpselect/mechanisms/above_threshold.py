@@ -1,0 +1,188 @@
+"""What every above-threshold mechanism does; each adds its law, the names of its noise and what a transcript costs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpselect.checks import FloatArray, counts, finite, one, positive, refuse
+from dpselect.errors import InvalidData
+from dpselect.mechanisms.outcomes import noise_of
+from dpselect.mechanisms.run import Run, Runs
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.noise.quantiles import Law
+from dpselect.noise.rows import scan_rows
+from dpselect.noise.scan import NoisyThreshold, Until
+from dpselect.privacy.classical_threshold import TranscriptBound, threshold_epsilon, threshold_loss, threshold_scales
+from dpselect.privacy.concentrated import pure_renyi
+from dpselect.privacy.conversions import renyi_to_probabilistic
+from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.privacy.renyi import ORDERS
+
+
+@dataclass(frozen=True)
+class AboveThreshold(ABC):
+    """Compares each question, plus noise, with one threshold, plus noise drawn once per run, and answers ⊥ or ⊤."""
+
+    #: The law of both noises, at scale 1.
+    law: ClassVar[Law]
+    #: What the noise of the threshold and the noise of a question are called among the parameters.
+    noise_names: ClassVar[tuple[str, str]] = ("scale_threshold", "scale_query")
+
+    family: QueryFamily
+    _: KW_ONLY
+    threshold: float
+
+    def __post_init__(self) -> None:
+        check_family(self.family)
+        object.__setattr__(self, "threshold", one(finite, "threshold", self.threshold))
+        for name in self.noise_names:
+            object.__setattr__(self, name, one(positive, name, getattr(self, name)))
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """What the noise of the threshold and the noise of a question are multiplied by."""
+        first, second = self.noise_names
+        return getattr(self, first), getattr(self, second)
+
+    @property
+    def level(self) -> float:
+        """The public number that the threshold's noise is added to: ρ, where the noise is symmetric."""
+        return self.threshold
+
+    @abstractmethod
+    def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
+        """Ex-post ε of ``below`` ⊥ and ``above`` ⊤ under one noisy threshold; arrays broadcast."""
+
+    @abstractmethod
+    def epsilon(self, horizon: int | None = None, *, above: int = 1) -> float | FloatArray:
+        """Pure ε of a run that stops after ``above`` ⊤ under one threshold, and after ``horizon`` questions."""
+
+    @abstractmethod
+    def renyi(self, alpha: ArrayLike, horizon: int | None = None) -> float | FloatArray:
+        """Rényi divergence of order ``alpha`` of a run that stops at its first ⊤, at most."""
+
+    def probabilistic_epsilon(self, delta: float, horizon: int | None = None) -> float:
+        """ε that the loss of a run exceeds with probability at most ``delta`` (probabilistic DP, THEORY §3)."""
+        by_order = renyi_to_probabilistic(ORDERS, self.renyi(ORDERS, horizon), delta=delta)
+        return by_order if horizon is None else min(by_order, float(np.asarray(self.epsilon(horizon))))
+
+    def noisy_threshold(self, *, entropy: Entropy = SYSTEM_ENTROPY) -> NoisyThreshold:
+        """Draw the noise of a threshold."""
+        scale_threshold, scale_query = self.scales
+        return NoisyThreshold(
+            self.level, scale_threshold=scale_threshold, scale_query=scale_query, law=self.law, entropy=entropy
+        )
+
+    def start(
+        self,
+        *,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        until: Until = "first",
+        outside: OutsidePolicy = "refuse",
+    ) -> Run:
+        """Draw the noisy threshold and open a run that ends at its first ⊤, or never with ``until="all"``.
+
+        >>> from dpselect import GaussianAboveThreshold
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+        >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.01, sigma_query=0.02)
+        >>> run = watcher.start()
+        >>> run.ask(0.1), run.ask_many([0.2, 0.9, 0.3]).tolist(), run.open
+        (<Verdict.BELOW: 'below'>, [False, True], False)
+        >>> run.loss.epsilon == watcher.loss(below=2, above=1)
+        True
+        """
+        noise = noise_of(entropy)
+        _check_until(until)
+        if outside not in ("refuse", "clip"):
+            raise refuse("outside", outside, '"refuse" or "clip"')
+        return Run(self, line=self.noisy_threshold(entropy=entropy), until=until, outside=outside, noise=noise)
+
+    def run_many(
+        self,
+        values: PrivateValues,
+        *,
+        times: int,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        until: Until = "first",
+        outside: OutsidePolicy = "refuse",
+    ) -> Runs:
+        """``times`` independent runs over the same values, doubles only: for simulations."""
+        noise = noise_of(entropy)
+        _check_until(until)
+        admitted = admit(values, family=self.family, outside=outside)
+        number = int(one(counts, "times", times, least=1))
+        if not isinstance(admitted, np.ndarray):
+            raise InvalidData("values must be doubles, or integers within ±2**53, to be asked many times at once")
+        scale_threshold, scale_query = self.scales
+        verdicts = scan_rows(
+            np.broadcast_to(admitted, (number, len(admitted))),
+            threshold=self.level,
+            scale_threshold=scale_threshold,
+            scale_query=scale_query,
+            law=self.law,
+            entropy=entropy,
+            until=until,
+        )
+        return Runs.priced(self, verdicts, noise=noise)
+
+
+@dataclass(frozen=True)
+class ClassicalAboveThreshold(AboveThreshold):
+    """Noise whose pure cost has a closed form, with or without a horizon: Laplace or exponential.
+
+    A run of any length costs Δ/scale_threshold, and every ⊤ a further 2Δ/scale_query (Δ/scale_query for a monotone
+    family). Drawing a new threshold after each ⊤ means starting a new run and paying for its threshold.
+    """
+
+    #: The loss of a transcript, from Δ over the scales.
+    bound: ClassVar[TranscriptBound]
+
+    _: KW_ONLY
+    scale_threshold: float
+    scale_query: float
+
+    def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
+        """Ex-post ε of a transcript with so many ⊥ and ⊤ under one threshold; arrays broadcast."""
+        first, second = self.scales
+        return threshold_loss(
+            type(self).bound, self.family, scale_threshold=first, scale_query=second, below=below, above=above
+        )
+
+    def epsilon(self, horizon: int | None = None, *, above: int = 1) -> float:
+        """ε of a run that stops after ``above`` ⊤ under one threshold (and after ``horizon`` questions)."""
+        first, second = self.scales
+        return threshold_epsilon(
+            type(self).bound, self.family, scale_threshold=first, scale_query=second, above=above, horizon=horizon
+        )
+
+    def renyi(self, alpha: ArrayLike, horizon: int | None = None) -> float | FloatArray:
+        """Rényi divergence of order ``alpha`` of a run that stops at its first ⊤, from its pure ε."""
+        return pure_renyi(alpha, self.epsilon(horizon))
+
+    def probabilistic_epsilon(self, delta: float, horizon: int | None = None) -> float:
+        """The pure ε, which no δ makes smaller here."""
+        return self.epsilon(horizon)
+
+    @classmethod
+    def calibrated(cls, family: QueryFamily, *, threshold: float, epsilon: float, above: int = 1) -> Self:
+        """The noise for runs of up to ``above`` ⊤ at ε, split so that verdicts vary least.
+
+        >>> from dpselect import LaplaceAboveThreshold
+        >>> family = QueryFamily(lower=0, upper=100, sensitivity=1)
+        >>> watcher = LaplaceAboveThreshold.calibrated(family, threshold=50, epsilon=0.7, above=3)
+        >>> watcher.epsilon(above=3) <= 0.7
+        True
+        """
+        first, second = threshold_scales(check_family(family), epsilon=epsilon, above=above)
+        return cls(family, threshold=threshold, scale_threshold=first, scale_query=second)
+
+
+def _check_until(until: Until) -> None:
+    if until not in ("first", "all"):
+        raise refuse("until", until, '"first" or "all"')
