@@ -82,7 +82,7 @@ def test_other_filters_are_saved_too() -> None:
         svt = used(budget=None, filter=filter, horizon=horizon)
         again = SparseVector.restore(svt.save())
         svt.renew()
-        assert again.filter.state() == svt.filter.state()
+        assert again.filter._state() == svt.filter._state()
         assert again.spent == svt.spent
 
 

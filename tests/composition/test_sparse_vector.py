@@ -301,7 +301,7 @@ class TestRuns:
             svt.ask(0.0)
         ended = len(svt.runs)
         # What an interruption right after the answer leaves behind: a ⊤ counted, the run not yet ended.
-        svt._run.above += 1
+        svt._run._answered(1, 1)
         svt.ask(0.0)
         assert svt.runs[ended][:2] == (1, 1)
         assert svt.open_run is None or svt.open_run[:2] == (1, 0)

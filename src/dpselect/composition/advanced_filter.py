@@ -6,10 +6,10 @@ import math
 from typing import Self
 
 from dpselect.checks import one, positive, probability, refuse
+from dpselect.composition.costs import Declared, in_loss, plain_cost
 from dpselect.composition.declared_filters import DeclaredFilter
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import State, Watcher
-from dpselect.composition.odometer import Costed, plain_cost, stated_loss
 from dpselect.composition.run_prices import probabilistic_price, pure_price
 from dpselect.privacy.loss import Loss
 
@@ -20,8 +20,10 @@ _UP = 1.0 + 1e-14
 class AdvancedFilter(DeclaredFilter):
     """(ε, δ) by advanced composition with adaptively chosen costs (Whitehouse, Ramdas, Rogers and Wu, ICML 2023).
 
-    A release goes ahead while √(2·log(1/δ')·Σε_i²) + ½Σε_i² ≤ ε and Σδ_i ≤ δ'', that release included. Costs are ε or
-    (ε, δ). A Gaussian run without a horizon is charged by the Zhu-Wang bound, as in the paper's baseline.
+    A release goes ahead while √(2·log(1/δ')·Σε_i²) + ½Σε_i² ≤ ε, or Σε_i ≤ ε, and Σδ_i ≤ δ'', that release included.
+    (The first bound fails at any time at all with probability at most δ', the second never; so the loss passes ε with
+    probability at most δ', whichever of the two let the last release through.) Costs are ε or (ε, δ), known beforehand.
+    A Gaussian run without a horizon is charged by the Zhu-Wang bound, as in the paper's baseline.
 
     Parameters
     ----------
@@ -57,6 +59,7 @@ class AdvancedFilter(DeclaredFilter):
         self._run_delta = 1e-3 * self._delta_limit if run_delta is None else one(probability, "run_delta", run_delta)
         if not self._run_delta <= self._delta_limit:
             raise refuse("run_delta", run_delta, f"at most delta - slack = {self._delta_limit!r}, or no run ever fits")
+        self._sum = ExactSum()
         self._squares = ExactSum()
         self._deltas = ExactSum()
 
@@ -67,8 +70,8 @@ class AdvancedFilter(DeclaredFilter):
 
     @property
     def spent(self) -> float:
-        """√(2·log(1/δ')·Σε_i²) + ½Σε_i², rounded up."""
-        return self._total(self._squares.upward())
+        """√(2·log(1/δ')·Σε_i²) + ½Σε_i², or Σε_i where that is less, rounded up."""
+        return min(self._sum.upward(), self._total(self._squares.upward()))
 
     @property
     def spent_delta(self) -> float:
@@ -84,17 +87,35 @@ class AdvancedFilter(DeclaredFilter):
     def _total(self, squares: float) -> float:
         return (math.sqrt(-2.0 * math.log(self._slack) * squares) + 0.5 * squares) * _UP
 
-    def fits(self, cost: Costed | Loss | float) -> bool:
-        """Whether a release of this ε or (ε, δ) may go ahead."""
-        loss = stated_loss(cost)
+    def _fits(self, cost: Declared | float) -> bool:
+        loss = in_loss(cost)
         if not self._deltas.fits(loss.delta, limit=self._delta_limit):
             return False
-        squares = ExactSum(self._squares.units)
-        squares.add(_square_upward(loss.epsilon))
-        return self._total(squares.upward()) <= self._limit
+        if self._sum.fits(loss.epsilon, limit=self._limit):
+            return True
+        return self._total(self._squares_with(loss.epsilon)) <= self._limit
 
-    def _count(self, cost: Costed | Loss | float) -> None:
-        loss = stated_loss(cost)
+    def _squares_with(self, epsilon: float) -> float:
+        squares = ExactSum(self._squares.units)
+        squares.add(_square_upward(epsilon))
+        return squares.upward()
+
+    def _why(self, cost: Declared | float) -> str:
+        loss = in_loss(cost)
+        if not self._deltas.fits(loss.delta, limit=self._delta_limit):
+            return (
+                f". Its delta does not fit: {self.spent_delta!r} of delta - slack = {self._delta_limit!r} is spent, "
+                f"and {loss.delta!r} more would be due"
+            )
+        total = self._total(self._squares_with(loss.epsilon))
+        return (
+            f". With it the costs would come to {total!r} in quadrature (slack = {self._slack!r}), and added up they "
+            f"do not fit either: this filter is for many small costs"
+        )
+
+    def _count(self, cost: Declared | float) -> None:
+        loss = in_loss(cost)
+        self._sum.add(loss.epsilon)
         self._squares.add(_square_upward(loss.epsilon))
         self._deltas.add(loss.delta)
 
@@ -113,6 +134,7 @@ class AdvancedFilter(DeclaredFilter):
             "delta": self._delta,
             "slack": self._slack,
             "run_delta": self._run_delta,
+            "sum": hex(self._sum.units),
             "squares": hex(self._squares.units),
             "deltas": hex(self._deltas.units),
         }
@@ -122,6 +144,7 @@ class AdvancedFilter(DeclaredFilter):
         # Where all of δ is slack there is nothing for runs, which is no run_delta that could be asked for.
         run_delta = state["run_delta"] or None
         found = cls(epsilon=state["epsilon"], delta=state["delta"], slack=state["slack"], run_delta=run_delta)
+        found._sum = ExactSum(int(state["sum"], 16))
         found._squares = ExactSum(int(state["squares"], 16))
         found._deltas = ExactSum(int(state["deltas"], 16))
         return found

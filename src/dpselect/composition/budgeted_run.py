@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.composition.filter import Filter, HeldRun, Watcher
-from dpselect.composition.loss_table import Reach, loss_table
+from dpselect.composition.loss_table import LossTable, Reach, loss_table
 from dpselect.composition.transcript import RunRecord
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.noise.entropy import Entropy
@@ -20,6 +20,8 @@ from dpselect.noise.scan import NoisyThreshold
 
 #: From so many questions on, answering all of them at once beats stopping at each ⊤.
 _WORTH_ALL = 64
+#: Two losses of one mechanism, one of which is the larger by theorem, are computed in the right order but for this.
+_ROUNDING = 1.0 + 1e-9
 
 
 class RunPlan(NamedTuple):
@@ -51,17 +53,16 @@ class BudgetedRun:
 
     def __init__(self, plan: RunPlan, *, filter: Filter, place: int) -> None:
         self.place = place
-        self.below = 0
-        self.above = 0
+        #: ⊥ and ⊤ answered; questions being answered, and how many of those can be ⊤. Replaced together, so that an
+        #: answer is either counted or still due at its worst.
+        self._counts = 0, 0, 0, 0
         self._plan = plan
         self._filter = filter
         self._table = loss_table(plan.watcher)
         self._held = HeldRun(filter)
         self._reach = Reach(below=-1, above=-1, final=True)
         self._line: NoisyThreshold | None = None
-        #: How many questions are being answered; above 0 between questions only after an interruption.
-        self._unanswered = 0
-        self._retired = False
+        self._done = False
         self._record: RunRecord | None = None
 
     def __reduce__(self) -> str:
@@ -76,80 +77,112 @@ class BudgetedRun:
     @property
     def loss(self) -> float:
         """ε of what was answered so far; questions that an interruption left without an answer count at their worst."""
-        loss = self._table.loss
-        unanswered = self._unanswered
-        # Losses grow with every answer, so this corner is above all that the questions could have brought.
-        tops = min(unanswered, 1) if self._plan.resample else unanswered
-        worst = loss(self.below + unanswered, self.above + tops)
-        # Every answer was let through because a larger loss still fitted, so the limit is a bound as well.
-        return min(worst, self._held.allowed)
+        below, above, due, tops = self._counts
+        found = _worst_loss(self._table, below, above, due, tops)
+        # Never cut to what was allowed, which would hide a question put without room; but the losses of two points are
+        # rounded up apart, and one may come out above the larger one that was found to fit by that rounding.
+        allowed = self._held.allowed
+        return allowed if allowed < found <= allowed * _ROUNDING else found
+
+    @property
+    def held(self) -> HeldRun:
+        """The run's hold on the filter."""
+        return self._held
+
+    @property
+    def below(self) -> int:
+        """How many ⊥ were answered."""
+        return self._counts[0]
+
+    @property
+    def above(self) -> int:
+        """How many ⊤ were answered."""
+        return self._counts[1]
 
     @property
     def over(self) -> bool:
         """Whether the run answers no more: a ⊤ where the threshold is not kept, the horizon, or an interruption."""
-        return (
-            (self._plan.resample and self.above > 0)
-            or self.below + self.above == self._plan.horizon
-            or self._retired
-            or self._unanswered > 0
-            or self._line is None
-            or not self._held.open
-        )
+        return self._done or self._counts[2] > 0 or self._line is None or self._filter._held is not self._held
 
     def make_room(self) -> None:
         """Make sure that the next question fits; raises ``BudgetExhausted`` and changes nothing where it does not."""
-        if self.below <= self._reach.below and self.above <= self._reach.above:
+        below, above, _, _ = self._counts
+        reach = self._reach
+        if below <= reach.below and above <= reach.above:
             return
-        if not self._reach.final:
-            self._reach = _reach(self._plan, self.below, self.above, self._held.allowed)
-            if self.below <= self._reach.below and self.above <= self._reach.above:
+        if not reach.final:
+            self._reach = reach = _reach(self._plan, below, above, self._held.allowed)
+            if below <= reach.below and above <= reach.above:
                 return
-        raise _exhausted(self._plan, self.below, self.above, self.loss, self._filter)
+        raise _exhausted(self._plan, below, above, self.loss, self._filter)
 
     def ask(self, value: float | Fraction) -> bool:
         """One answer; :meth:`make_room` comes first."""
-        line = self._in_service(1)
-        above = line.ask(value)
-        if above:
-            self.above += 1
-        else:
-            self.below += 1
-        self._unanswered = 0
-        return above
+        below, above, _, _ = self._counts
+        line = self._in_service(below, above, 1, 1)
+        top = line.ask(value)
+        self._answered(below, above + 1) if top else self._answered(below + 1, above)
+        return top
 
     def ask_stretch(self, values: FloatArray | Sequence[Fraction]) -> NDArray[np.bool_]:
         """Answers to the first of these values, as many as surely fit; :meth:`make_room` comes first."""
-        fitting = self._reach.below - self.below + 1
+        below, above, _, _ = self._counts
+        fitting = self._reach.below - below + 1
         if self._plan.horizon is not None:
-            fitting = min(fitting, self._plan.horizon - self.below - self.above)
-        whatever = min(fitting, self._reach.above - self.above + 1)
+            fitting = min(fitting, self._plan.horizon - below - above)
+        whatever = min(fitting, self._reach.above - above + 1)
         if not self._plan.resample and (whatever >= _WORTH_ALL or whatever >= len(values)):
             asked = values[:whatever]
-            answers = self._in_service(len(asked)).ask_many(asked, until="all")
+            answers = self._in_service(below, above, len(asked), len(asked)).ask_many(asked, until="all")
         else:
             asked = values[:fitting]
-            answers = self._in_service(len(asked)).ask_many(asked, until="first")
-        above = int(np.count_nonzero(answers))
-        self.above += above
-        self.below += len(answers) - above
-        self._unanswered = 0
+            answers = self._in_service(below, above, len(asked), 1).ask_many(asked, until="first")
+        tops = int(np.count_nonzero(answers))
+        self._answered(below + len(answers) - tops, above + tops)
         return answers
 
-    def _in_service(self, questions: int) -> NoisyThreshold:
-        """The noisy threshold, with so many questions counted at their worst from now on."""
+    def _in_service(self, below: int, above: int, questions: int, tops: int) -> NoisyThreshold:
+        """The noisy threshold, with so many questions counted at their worst from now on.
+
+        First they are counted, then there is a last look at the room: whatever runs in between (a signal handler, a
+        finaliser) and asks this sparse vector itself finds a run that is over and charged for them, and starts another.
+        """
         line = self._line
         if line is None or self.over:
             raise StateRefused("this run has ended and answers no more")
-        self._unanswered = questions
+        self._counts = below, above, questions, tops
+        reach = self._reach
+        if below + questions - 1 > reach.below or above + tops - 1 > reach.above:
+            self._counts = below, above, 0, 0
+            raise StateRefused("no room was made for this question; it was not asked")
         return line
+
+    def _answered(self, below: int, above: int) -> None:
+        if (self._plan.resample and above > 0) or below + above == self._plan.horizon:
+            self._done = True
+        self._counts = below, above, 0, 0
+
+    def record(self) -> RunRecord:
+        """What was answered so far, and its loss."""
+        return RunRecord(self.below, self.above, self.loss)
 
     def settle(self) -> RunRecord:
         """Take the run out of service, then tell the filter what it cost; again, after an interruption, is safe."""
-        self._retired = True
+        self._done = True
         if self._record is None:
-            self._record = RunRecord(self.below, self.above, self.loss)
+            self._record = self.record()
         self._held.settle(self._record.epsilon)
         return self._record
+
+
+def _worst_loss(table: LossTable, below: int, above: int, due: int, tops: int) -> float:
+    """The most that so many answers can have cost, with ``due`` more of which up to ``tops`` are ⊤."""
+    if due == 0:
+        return table.loss(below, above)
+    if tops == 1:
+        return max(table.loss(below + due, above), table.loss(below + due - 1, above + 1))
+    # Losses grow with every answer, so this corner is above all that the questions can have brought.
+    return table.loss(below + due, above + tops)
 
 
 def check_fits(plan: RunPlan, filter: Filter) -> None:

@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from dpselect.checks import one, positive, refuse
+from dpselect.composition.costs import Declared, declared, plain_cost
 from dpselect.composition.exact_sum import ExactSum, in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
-from dpselect.composition.odometer import plain_cost
 from dpselect.composition.run_prices import pure_price, pure_to_gaussian, renyi_price
 from dpselect.privacy.concentrated import pure_rho
 from dpselect.privacy.conversions import renyi_to_approximate
@@ -34,8 +34,8 @@ class DeclaredFilter(Filter):
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at its declared price."""
-        price = self._price(watcher, horizon)
-        if not self.fits(price):
+        price = declared(self._price(watcher, horizon))
+        if not self._fits(price):
             raise self._exhausted(price)
         return RunTerms(allowed=math.inf, due=price)
 
@@ -74,12 +74,18 @@ class _SummingFilter(DeclaredFilter):
         """What is left, rounded down."""
         return self._sum.left(self._limit)
 
-    def fits(self, cost: float) -> bool:
-        """Whether a release of this cost may go ahead."""
-        return self._sum.fits(plain_cost(self._unit, cost), limit=self._limit)
+    @abstractmethod
+    def _converted(self, cost: Declared) -> float:
+        """What a mechanism's outcome costs in this filter's unit."""
 
-    def _count(self, cost: float) -> None:
-        self._sum.add(plain_cost(self._unit, cost))
+    def _in_unit(self, cost: Declared | float) -> float:
+        return self._converted(cost) if isinstance(cost, Declared) else plain_cost(self._unit, cost)
+
+    def _fits(self, cost: Declared | float) -> bool:
+        return self._sum.fits(self._in_unit(cost), limit=self._limit)
+
+    def _count(self, cost: Declared | float) -> None:
+        self._sum.add(self._in_unit(cost))
 
     def _state(self) -> State:
         return {"limit": self._limit, "sum": hex(self._sum.units)}
@@ -92,7 +98,7 @@ class _SummingFilter(DeclaredFilter):
 
 
 class ZCDPFilter(_SummingFilter):
-    """ρ-zCDP: Σρ_i ≤ ρ, each ρ_i chosen adaptively (THEORY §4). A capped run of pure ε costs ε²/2.
+    """ρ-zCDP: Σρ_i ≤ ρ, each ρ_i chosen adaptively (THEORY §4). A pure ε costs ε²/2, unless its mechanism says less.
 
     >>> budget = ZCDPFilter(rho=0.5)
     >>> budget.charge(0.125)
@@ -105,6 +111,9 @@ class ZCDPFilter(_SummingFilter):
 
     def __init__(self, rho: float) -> None:
         super().__init__(rho)
+
+    def _converted(self, cost: Declared) -> float:
+        return cost.in_rho()
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta``, by the best Rényi order; infinite at δ = 0."""
@@ -133,6 +142,9 @@ class RenyiFilter(_SummingFilter):
         self._order = one(positive, "order", order)
         if self._order <= 1.0:
             raise refuse("order", order, "above 1")
+
+    def _converted(self, cost: Declared) -> float:
+        return cost.in_tau(self._order)
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` from the fixed order; infinite at δ = 0."""
@@ -186,12 +198,14 @@ class GaussianFilter(DeclaredFilter):
         """The largest μ that still fits, rounded down."""
         return round_down(math.isqrt(max(0, in_units(self._limit) ** 2 - self._squares)))
 
-    def fits(self, cost: float) -> bool:
-        """Whether a μ of this size may go ahead."""
-        return self._squares + in_units(plain_cost("mu", cost)) ** 2 <= in_units(self._limit) ** 2
+    def _fits(self, cost: Declared | float) -> bool:
+        return self._squares + self._square(cost) <= in_units(self._limit) ** 2
 
-    def _count(self, cost: float) -> None:
-        self._squares += in_units(plain_cost("mu", cost)) ** 2
+    def _count(self, cost: Declared | float) -> None:
+        self._squares += self._square(cost)
+
+    def _square(self, cost: Declared | float) -> int:
+        return in_units(cost.in_mu() if isinstance(cost, Declared) else plain_cost("mu", cost)) ** 2
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` from the Gaussian profile at μ; infinite at δ = 0."""

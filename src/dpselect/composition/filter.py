@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from dpselect.checks import refuse
-from dpselect.composition.odometer import Costed
+from dpselect.composition.costs import Declared, declared
 from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.noise.entropy import forks
+from dpselect.noise.entropy import process
 from dpselect.privacy.loss import Loss
 
 #: The mechanisms a sparse vector can watch with.
@@ -63,9 +64,10 @@ class HeldRun:
 class Filter(ABC):
     """Lets releases through while the promise made at the start still holds, whatever is asked adaptively.
 
-    Costs are numbers in the filter's own unit (ε, ρ, μ, …) or a :class:`~dpselect.privacy.loss.Loss`; the class
-    says which. The same rules hold for all:
+    Costs are numbers in the filter's own unit (ε, ρ, μ, …; the class says which), losses, or what this package's
+    mechanisms give back. The same rules hold for all:
 
+    * only what is known before the release is counted: never the ex-post loss of answers that are out (THEORY §13);
     * :meth:`charge` either counts the cost or raises, and then counts nothing;
     * :meth:`fits` says beforehand which of the two it will be;
     * sums are exact, comparisons are exact, and work and memory per charge do not grow with the history;
@@ -77,7 +79,10 @@ class Filter(ABC):
 
     def __init__(self) -> None:
         self._held: HeldRun | None = None
-        self._forks = forks()
+        #: The sparse vectors that ask under this budget, and whoever saved it: one saved state holds all of the budget.
+        self._serves: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._saved_by: weakref.ref[Any] | None = None
+        self._process = process()
         self._lock = threading.RLock()
 
     def __reduce__(self) -> str:
@@ -101,9 +106,13 @@ class Filter(ABC):
     def remaining(self) -> float:
         """What is left, in the filter's unit, rounded down."""
 
-    @abstractmethod
     def fits(self, cost: Any) -> bool:
         """Whether a release of this cost may go ahead."""
+        return self._fits(declared(cost))
+
+    @abstractmethod
+    def _fits(self, cost: Any) -> bool:
+        """Whether there is room for a cost that :func:`~dpselect.composition.costs.declared` has read."""
 
     @abstractmethod
     def epsilon(self, *, delta: float = 0.0) -> float:
@@ -140,11 +149,32 @@ class Filter(ABC):
 
     def state(self) -> State:
         """What a saved state needs to carry on, of fixed size; refused while a run is open, whose cost is not in it."""
+        self._check_process()
         with self._lock:
-            self._check_process()
             if self._held is not None:
                 raise StateRefused("an open run is not in this filter's sums; end it first, or save its sparse vector")
+            self._claim_for_saving(self, None)
             return self._state()
+
+    def _serve(self, vector: Any) -> None:
+        with self._lock:
+            self._serves.add(vector)
+
+    def _claim_for_saving(self, owner: Any, held: HeldRun | None) -> None:
+        """Refuse unless ``owner`` is the only one through whom this budget is spent and saved; ``held`` is its run."""
+        with self._lock:
+            if self._held is not held:
+                raise StateRefused("a run that is not in this state holds the budget; end it first, then save")
+            if any(vector is not owner and vector.open for vector in self._serves):
+                raise StateRefused(
+                    "another sparse vector spends this budget, and a state saved now would not know; close it first"
+                )
+            if self._saved_by is not None and self._saved_by() is not owner:
+                raise StateRefused(
+                    "this budget is saved already, with another sparse vector or as a filter; a second state would be "
+                    "the budget twice. Keep saving that one"
+                )
+            self._saved_by = weakref.ref(owner)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -162,18 +192,24 @@ class Filter(ABC):
     covers_kept_threshold: ClassVar[bool] = False
 
     def charge(self, cost: Any) -> None:
-        """Count a release of this cost, before it happens; raises ``BudgetExhausted`` and counts nothing if it does
+        """Count a release of this cost, before it is shown; raises ``BudgetExhausted`` and counts nothing if it does
         not fit.
+
+        Parameters
+        ----------
+        cost : float, Loss, or what a mechanism gave back
+            A number in the filter's own unit, a :class:`~dpselect.privacy.loss.Loss`, or a selection or release of
+            this package, whose cost does not depend on what was drawn. Runs, sparse vectors, odometers and their losses
+            are refused: what answers turned out to cost is known too late (THEORY §13).
         """
+        known = declared(cost)  # before anything is compared: reading a cost may run code of the caller's
+        self._check_process()
         with self._lock:
-            self._check_process()
             if self._held is not None:
                 raise StateRefused("an open run holds the rest of this budget; end the run before charging anything")
-            if type(cost) is not float and isinstance(cost, Costed):
-                cost = cost.loss  # read once: what is counted is what was compared
-            if not self.fits(cost):
-                raise self._exhausted(cost)
-            self._count(cost)
+            if not self._fits(known):
+                raise self._exhausted(known, drawn=not isinstance(cost, Loss) and isinstance(known, Declared))
+            self._count(known)
 
     def open_run(self, watcher: Watcher, *, horizon: int | None = None) -> HeldRun:
         """Let one run of ``watcher`` start, and count what is due beforehand.
@@ -185,8 +221,8 @@ class Filter(ABC):
         return held
 
     def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
+        self._check_process()
         with self._lock:
-            self._check_process()
             if self._held is not None:
                 raise StateRefused("this filter already has an open run; end that one first")
             terms = self.check_run(watcher, horizon=horizon)
@@ -208,15 +244,22 @@ class Filter(ABC):
             self._held = None
 
     def _check_process(self) -> None:
-        if self._forks != forks():
+        # Before any lock is waited for: a thread of the parent may have held it when the child was forked.
+        if self._process != process():
             raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
 
-    def _exhausted(self, cost: Any) -> BudgetExhausted:
-        shown = float(cost.epsilon if isinstance(cost, Loss) else cost)
+    def _exhausted(self, cost: Any, *, drawn: bool = False) -> BudgetExhausted:
+        loss = cost.loss if isinstance(cost, Declared) else cost
+        shown = float(loss.epsilon if isinstance(loss, Loss) else loss)
+        after = "it is drawn already, so do not show it" if drawn else "nothing was spent on it"
         return BudgetExhausted(
-            f"the next release costs {cost!r} and does not fit: {self.spent!r} of {self.limit!r} is spent; "
-            "nothing was spent on it",
+            f"the next release costs {cost!r} and does not fit: {self.spent!r} of {self.limit!r} is spent; {after}"
+            f"{self._why(cost)}",
             spent=self.spent,
             budget=self.limit,
             next_cost=shown,
         )
+
+    def _why(self, cost: Any) -> str:
+        """What else to say of a cost that does not fit."""
+        return ""

@@ -7,37 +7,14 @@ import math
 import threading
 import weakref
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from dpselect.checks import refuse
+from dpselect.composition.costs import Costed, OpenRun, plain_cost, stated_loss
 from dpselect.composition.exact_sum import ExactSum, in_units
 from dpselect.errors import StateRefused
-from dpselect.privacy.loss import Loss
-
-
-@runtime_checkable
-class Costed(Protocol):
-    """Anything that can say what its output cost: a selection, a release, a finished run, a class of your own."""
-
-    @property
-    def loss(self) -> Loss:
-        """(ε, δ) of the output, never below the truth."""
-        ...
-
-
-@runtime_checkable
-class OpenRun(Protocol):
-    """A run that is still answering: its loss grows with each answer until it ends."""
-
-    @property
-    def loss(self) -> Loss:
-        """What the answers so far cost."""
-        ...
-
-    @property
-    def open(self) -> bool:
-        """Whether more answers can come."""
-        ...
+from dpselect.noise.entropy import process
+from dpselect.privacy.loss import Loss, RealisedLoss
 
 
 @dataclass
@@ -71,7 +48,7 @@ class Odometer:
     >>> odometer.add(watcher.loss(below=9, above=1))
     >>> odometer.add(Loss(epsilon=0.1, delta=1e-6))
     >>> odometer.loss
-    Loss(epsilon=0.13..., delta=1e-06)
+    RealisedLoss(epsilon=0.13..., delta=1e-06)
     """
 
     def __init__(self) -> None:
@@ -80,13 +57,15 @@ class Odometer:
         #: Runs already counted, for as long as somebody holds them.
         self._finished: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._lock = threading.RLock()
+        self._process = process()
         self._count = 0
 
     def __reduce__(self) -> str:
         raise StateRefused("a copy of an odometer would miss what is counted later; share the one there is")
 
     def __repr__(self) -> str:
-        return f"<Odometer at {self.loss} after {self._count} releases>"
+        where = "of another process" if self._process != process() else f"at {self.loss}"
+        return f"<Odometer {where} after {self._count} releases>"
 
     def add(self, cost: Costed | Loss | float) -> None:
         """Count one finished release.
@@ -97,6 +76,7 @@ class Odometer:
             ε, or (ε, δ), or what a mechanism gave back. Infinite, negative or NaN costs are refused and nothing
             is counted; so is a run that is still open (:meth:`follow` it), and one that is counted already.
         """
+        self._check_process()
         with self._lock:
             run = None if type(cost) is float or not isinstance(cost, OpenRun) else cost
             if run is not None:
@@ -124,12 +104,22 @@ class Odometer:
         """
         if not isinstance(run, OpenRun):
             raise refuse("run", run, "an open run, with a loss and an open state")
+        self._check_process()
         with self._lock:
             self._check_new(run)
             entry = _Followed(run, _stated_so_far(run))
             epsilon, delta, followed = self._books
             self._books = epsilon, delta, (*followed, entry)
             self._count += 1
+
+    def _check_process(self) -> None:
+        # Before the lock, which a thread of the parent may have held. Two odometers that each see half of the releases
+        # would both be below the truth.
+        if self._process != process():
+            raise StateRefused(
+                "this odometer belongs to the process that made it; what a forked child releases would be missing from "
+                "one of the two"
+            )
 
     def _check_new(self, run: object) -> None:
         if any(entry.run is run for entry in self._books[2]) or self._finished.get(id(run)) is run:
@@ -146,8 +136,9 @@ class Odometer:
         return self._count
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> RealisedLoss:
         """The total, open runs included, rounded up."""
+        self._check_process()
         with self._lock:
             epsilon, delta, followed = self._books
             still_open, so_far = [], []
@@ -164,7 +155,7 @@ class Odometer:
             self._books = epsilon, delta, tuple(still_open)
             for loss in so_far:
                 epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)
-            return Loss(epsilon=epsilon.upward(), delta=min(1.0, delta.upward()))
+            return RealisedLoss(epsilon=epsilon.upward(), delta=min(1.0, delta.upward()))
 
 
 def _sum(total: ExactSum, value: float) -> ExactSum:
@@ -177,31 +168,3 @@ def _stated_so_far(run: OpenRun) -> Loss:
     if isinstance(loss, Loss) and math.isinf(loss.epsilon):
         return Loss(epsilon=math.inf, delta=plain_cost("delta", loss.delta, most=1.0))
     return stated_loss(loss)
-
-
-def stated_loss(cost: Costed | Loss | float) -> Loss:
-    """The loss a release states, checked: finite and not negative, δ at most 1.
-
-    >>> stated_loss(0.5)
-    Loss(epsilon=0.5, delta=0.0)
-    """
-    if isinstance(cost, float):  # the common case, ahead of the slower look at what the object can do
-        return Loss(epsilon=plain_cost("cost", cost))
-    if not isinstance(cost, Loss) and isinstance(cost, Costed):
-        cost = cost.loss
-    loss = cost if isinstance(cost, Loss) else Loss(epsilon=plain_cost("cost", cost))
-    return Loss(epsilon=plain_cost("epsilon", loss.epsilon), delta=plain_cost("delta", loss.delta, most=1.0))
-
-
-def plain_cost(name: str, value: object, *, most: float = math.inf) -> float:
-    """A finite, non-negative number as a ``float``; anything else is refused, never read as zero."""
-    if type(value) is float and 0.0 <= value <= most and value < math.inf:
-        return value
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, (bool, str, bytes)) or not 0.0 <= number <= most or math.isinf(number):
-        rule = "zero or more, and finite" if math.isinf(most) else f"between 0 and {most}"
-        raise refuse(name, value, rule)
-    return number if number >= value else math.nextafter(number, math.inf)  # type: ignore[operator]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Self
 
 from dpselect.checks import one, positive, refuse
+from dpselect.composition.costs import Declared, plain_cost
 from dpselect.composition.exact_sum import ExactSum, in_units
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
-from dpselect.composition.odometer import Costed, plain_cost, stated_loss
-from dpselect.privacy.loss import Loss
 
 
 class PureFilter(Filter):
@@ -16,7 +15,8 @@ class PureFilter(Filter):
 
     Each question is put only if every answer to it keeps the total of realised losses within ε, so no transcript that
     can occur costs more than ε. Nothing is set aside for bad luck, and nothing needs to be known about the number of
-    questions. Costs are pure ε: known before, or the ex-post loss of a run.
+    questions. Costs are pure ε; one with δ > 0 is refused, since no pure budget can cover it. The realised loss of a
+    run comes in through a sparse vector alone, which has looked at both answers before each question.
 
     Parameters
     ----------
@@ -58,8 +58,7 @@ class PureFilter(Filter):
         """What is left outside an open run, rounded down."""
         return self._sum.left(self._limit)
 
-    def fits(self, cost: Costed | Loss | float) -> bool:
-        """Whether ε of this size may still be spent. A cost with δ > 0 is refused: no pure budget can cover it."""
+    def _fits(self, cost: Declared | float) -> bool:
         return self._sum.fits(_pure(cost), limit=self._limit)
 
     def epsilon(self, *, delta: float = 0.0) -> float:
@@ -67,7 +66,7 @@ class PureFilter(Filter):
         plain_cost("delta", delta, most=1.0)
         return self._limit
 
-    def _count(self, cost: Costed | Loss | float) -> None:
+    def _count(self, cost: Declared | float) -> None:
         self._sum.add(_pure(cost))
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
@@ -93,10 +92,9 @@ class PureFilter(Filter):
         return found
 
 
-def _pure(cost: Costed | Loss | float) -> float:
-    if type(cost) is float:  # the common case, without the steps below
+def _pure(cost: Declared | float) -> float:
+    if not isinstance(cost, Declared):
         return plain_cost("cost", cost)
-    loss = stated_loss(cost)
-    if loss.delta > 0:
-        raise refuse("cost", loss, "pure, with delta = 0: this filter promises no delta")
-    return loss.epsilon
+    if cost.loss.delta > 0:
+        raise refuse("cost", cost.loss, "pure, with delta = 0: this filter promises no delta; use AdvancedFilter")
+    return cost.loss.epsilon

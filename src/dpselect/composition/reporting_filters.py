@@ -7,10 +7,10 @@ import math
 from typing import Self
 
 from dpselect.checks import one, positive, probability, refuse
+from dpselect.composition.costs import Declared, in_loss, plain_cost
 from dpselect.composition.exact_sum import ExactSum, in_units
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.odometer import Costed, plain_cost, stated_loss
 from dpselect.composition.run_prices import probabilistic_price
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
@@ -73,7 +73,8 @@ class RepairedReportingFilter(_ReportingFilter):
 
     Before each run, with B of ε left, the chance that its loss exceeds B is bounded by the exact tail: j* ⊥ in a row,
     j* the longest run that would fit. Those chances add up to δ at most. Unlike :class:`PureFilter` it never stops in
-    the middle of a run.
+    the middle of a run. Costs of other releases are pure: the δ of approximate DP does not bound the chance that the
+    loss exceeds ε (THEORY §3), which is what this filter adds up.
 
     Parameters
     ----------
@@ -105,15 +106,10 @@ class RepairedReportingFilter(_ReportingFilter):
         """The chances charged so far, added and rounded up."""
         return self._deltas.upward()
 
-    def fits(self, cost: Costed | Loss | float) -> bool:
-        """Whether a pure release of this ε may go ahead.
-
-        A cost with δ > 0 is refused: the δ of approximate DP does not bound the chance that the loss exceeds ε
-        (THEORY §3), which is what this filter adds up.
-        """
+    def _fits(self, cost: Declared | float) -> bool:
         return self._sum.fits(_pure(cost), limit=self._limit)
 
-    def _count(self, cost: Costed | Loss | float) -> None:
+    def _count(self, cost: Declared | float) -> None:
         self._sum.add(_pure(cost))
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
@@ -155,13 +151,15 @@ class RepairedReportingFilter(_ReportingFilter):
         return found
 
 
-def _pure(cost: Costed | Loss | float) -> float:
-    loss = stated_loss(cost)
-    if loss.delta > 0:
-        raise refuse(
-            "cost", loss, "pure: an approximate-DP delta does not bound the chance that the loss exceeds epsilon"
+def _pure(cost: Declared | float) -> float:
+    if not isinstance(cost, Declared):
+        return plain_cost("cost", cost)
+    if cost.loss.delta > 0:
+        rule = (
+            "pure: an approximate-DP delta does not bound the chance that the loss exceeds epsilon; use AdvancedFilter"
         )
-    return loss.epsilon
+        raise refuse("cost", cost.loss, rule)
+    return cost.loss.epsilon
 
 
 class PublishedReportingFilter(_ReportingFilter):
@@ -204,14 +202,14 @@ class PublishedReportingFilter(_ReportingFilter):
         plain_cost("delta", delta, most=1.0)
         return math.inf
 
-    def fits(self, cost: Costed | Loss | float) -> bool:
-        """Whether the printed rule lets a round with this (ε_max, δ) start: strictly below ε."""
-        loss = stated_loss(cost)
+    def _fits(self, cost: Declared | float) -> bool:
+        # The printed rule, for a round with this (ε_max, δ): strictly below ε.
+        loss = in_loss(cost)
         under = math.nextafter(self._limit, 0.0)
         return loss.delta <= self._delta and self._sum.fits(loss.epsilon, limit=under)
 
-    def _count(self, cost: Costed | Loss | float) -> None:
-        self._sum.add(stated_loss(cost).epsilon)
+    def _count(self, cost: Declared | float) -> None:
+        self._sum.add(in_loss(cost).epsilon)
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """The printed rule, with ε_max of one run."""

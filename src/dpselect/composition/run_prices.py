@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import erfinv, ndtri
 
-from dpselect.composition.filter import Watcher
+if TYPE_CHECKING:
+    from dpselect.composition.filter import Watcher
 
 #: Covers the rounding of a few double-precision operations.
 _UP = 1.0 + 1e-14

@@ -18,11 +18,11 @@ from typing import Any
 
 from dpselect.checks import counts, one, refuse
 from dpselect.composition.advanced_filter import AdvancedFilter
+from dpselect.composition.costs import plain_cost
 from dpselect.composition.declared_filters import GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.odometer import plain_cost
 from dpselect.composition.pure_filter import PureFilter
 from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import SparseVector

@@ -19,8 +19,8 @@ from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
-from dpselect.privacy.loss import Loss
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
+from dpselect.privacy.loss import RealisedLoss
 
 _FIRST_STRIDE, _LONGEST_STRIDE = 256, 1 << 17
 
@@ -92,10 +92,11 @@ class SparseVector:
         self._entropy = entropy
         self._noise: Noise = noise_of(entropy)
         self._lock = threading.RLock()
-        self._forks = forks()
+        self._process = process()
         self._open = True
         self._run: BudgetedRun | None = None
         self._transcript = Transcript()
+        filter._serve(self)
 
     def _planned(
         self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy, resample: bool, horizon: int | None
@@ -164,7 +165,7 @@ class SparseVector:
     def open_run(self) -> RunRecord | None:
         """The run that is still answering and what it cost so far, if there is one."""
         run = self._uncounted
-        return None if run is None else RunRecord(run.below, run.above, run.loss)
+        return None if run is None else run.record()
 
     @property
     def open(self) -> bool:
@@ -181,9 +182,9 @@ class SparseVector:
             return total.upward()
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> RealisedLoss:
         """:attr:`spent` as a loss, for an odometer."""
-        return Loss(epsilon=self.spent)
+        return RealisedLoss(epsilon=self.spent)
 
     @property
     def remaining(self) -> float:
@@ -199,6 +200,8 @@ class SparseVector:
     @property
     def fits(self) -> bool:
         """Whether one more question may be asked."""
+        if self._process != process():
+            return False
         with self._lock:
             try:
                 self._make_room()
@@ -224,13 +227,17 @@ class SparseVector:
         InvalidData
             The value cannot be used; nothing was spent.
         """
+        self._check_process()
         with self._lock:
             self._make_room()
             number = self._door.admit_one(value, threshold=threshold)
+            if type(value) is not float or threshold is not None:
+                # Turning it into a number may have run code of the caller's, which may have asked in its turn.
+                self._make_room()
             run = self._run or self._start()
             above = run.ask(number)
             self._transcript.answer(above)
-            if run.over:
+            if run.over and self._run is run:
                 self._end()
             return Verdict.ABOVE if above else Verdict.BELOW
 
@@ -241,9 +248,11 @@ class SparseVector:
         at before the first question, so a bad one means that nothing was asked. Raises as :meth:`ask` does where
         not even the first question fits.
         """
+        self._check_process()
         with self._lock:
             self._make_room()
             numbers = self._door.admit(values)
+            self._make_room()
             verdicts = np.empty(len(numbers), dtype=np.bool_)
             at, stride = 0, _FIRST_STRIDE
             while at < len(numbers) and (at == 0 or self.fits):
@@ -253,7 +262,8 @@ class SparseVector:
                 verdicts[at : at + len(answers)] = answers
                 at += len(answers)
                 if run.over:
-                    self._end()
+                    if self._run is run:
+                        self._end()
                     stride = _FIRST_STRIDE
                 else:
                     stride = min(2 * stride, _LONGEST_STRIDE)
@@ -312,7 +322,6 @@ class SparseVector:
 
     def _make_room(self) -> None:
         """Raise unless one more question may be asked; spends nothing and looks at no data."""
-        self._check_process()
         run = self._run
         if run is not None:
             if self._open and not run.over:
@@ -330,8 +339,13 @@ class SparseVector:
         self._run = run
         try:
             run.open(entropy=self._entropy)
+            if self._run is not run:
+                raise StateRefused("a question came in while the run for this one was being opened; ask it again")
         except BaseException:
-            self._end()
+            # This very run: what came in between may have left another one in its place.
+            run.settle()
+            if self._run is run:
+                self._end()
             raise
         return run
 
@@ -345,20 +359,23 @@ class SparseVector:
             self._run = None
 
     def _check_process(self) -> None:
-        if self._forks != forks():
+        if self._process != process():
             raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
 
     def save(self, *, key: bytes | None = None) -> str:
         """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.
 
         Answers given after saving are not in it: save after each answer, before showing it, or :meth:`close` first.
+        Refused where other sparse vectors share the filter and are open, or where another one was saved: each saved
+        state holds the whole budget, so two of them would be the budget twice.
         """
         from dpselect.composition.saved_state import save
 
+        self._check_process()
         with self._lock:
-            self._check_process()
             if self._run is not None and self._run.over:
                 self._end()
+            self._filter._claim_for_saving(self, None if self._run is None else self._run.held)
             return save(self, key=key)
 
     @classmethod

@@ -45,12 +45,15 @@ class Release:
         What the whole array cost.
     noise : {"private", "reproducible"}
         Whether the noise can be repeated by someone who knows the seed.
+    rho : float, optional
+        The cost as ρ of zero-concentrated differential privacy, where it is known apart from ``loss``.
     """
 
     values: FloatArray
     step: float
     loss: Loss
     noise: Noise = "private"
+    rho: float | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ class GaussianRelease:
             step=self.grid.step,
             loss=loss,
             noise=kind,
+            rho=self.rho(len(admitted)),
         )
 
     @classmethod

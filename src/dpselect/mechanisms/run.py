@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from dpselect.errors import StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
-from dpselect.noise.entropy import forks
+from dpselect.noise.entropy import process
 from dpselect.noise.rows import VerdictRows
 from dpselect.noise.scan import NoisyThreshold, Until
 from dpselect.privacy.classical import upward
-from dpselect.privacy.loss import Loss
+from dpselect.privacy.loss import RealisedLoss
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.above_threshold import AboveThreshold
@@ -38,11 +38,11 @@ class Run:
     >>> watcher = LaplaceAboveThreshold(family, threshold=50, scale_threshold=1.0, scale_query=2.0)
     >>> run = watcher.start()
     >>> run.ask(3), run.loss
-    (<Verdict.BELOW: 'below'>, Loss(epsilon=0.5, delta=0.0))
+    (<Verdict.BELOW: 'below'>, RealisedLoss(epsilon=0.5, delta=0.0))
     >>> run.ask_many([5, 1, 99, 2]).tolist(), run.open
     ([False, False, True], False)
     >>> run.below, run.above, run.loss
-    (3, 1, Loss(epsilon=2.0, delta=0.0))
+    (3, 1, RealisedLoss(epsilon=2.0, delta=0.0))
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Run:
         self._open = True
         # Two threads must not lose a count between them; a forked child must not wait for a lock it copied.
         self._lock = threading.Lock()
-        self._forks = forks()
+        self._process = process()
         #: Whether the noise can be repeated by someone who knows the seed.
         self.noise: Noise = noise
 
@@ -89,9 +89,9 @@ class Run:
         return self._open
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> RealisedLoss:
         """What the answers so far cost; more for every further answer, nothing before the first."""
-        return Loss(epsilon=float(self._mechanism.loss(below=self._below, above=self._above)))
+        return RealisedLoss(epsilon=float(self._mechanism.loss(below=self._below, above=self._above)))
 
     def ask(self, value: PrivateValues) -> Verdict:
         """⊥ or ⊤ for one value."""
@@ -124,7 +124,7 @@ class Run:
         self._open = False
 
     def _check_process(self) -> None:
-        if self._forks != forks():
+        if self._process != process():
             raise StateRefused("this run belongs to the process that started it; a forked child must start its own")
 
     def _check_open(self) -> None:
@@ -137,7 +137,7 @@ class Runs:
     """Many independent runs over the same values (1 ⊤, 0 ⊥, −1 not asked) and what showing all would cost."""
 
     verdicts: VerdictRows
-    loss: Loss
+    loss: RealisedLoss
     noise: Noise = "private"
 
     @classmethod
@@ -148,4 +148,4 @@ class Runs:
         spent = Fraction(0)
         for (below, above), repeated in zip(kinds.tolist(), repeats.tolist(), strict=True):
             spent += int(repeated) * Fraction(float(mechanism.loss(below=below, above=above)))
-        return cls(verdicts=verdicts, loss=Loss(epsilon=upward(spent)), noise=noise)
+        return cls(verdicts=verdicts, loss=RealisedLoss(epsilon=upward(spent)), noise=noise)
