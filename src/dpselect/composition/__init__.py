@@ -13,12 +13,10 @@ filter                            promise                                       
 ================================  ==========================================================  ====================
 """
 
-from dpselect.composition.advanced_filter import AdvancedFilter
-from dpselect.composition.declared_filters import GaussianFilter, RenyiFilter, ZCDPFilter
+from dpselect.composition.declared import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.filter import Filter
 from dpselect.composition.odometer import Odometer
-from dpselect.composition.pure_filter import PureFilter
-from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
+from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.composition.transcript import RunRecord
 

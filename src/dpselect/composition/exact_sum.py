@@ -70,6 +70,11 @@ def in_units(value: float) -> int:
     return numerator << (_GRID + 1 - denominator.bit_length())
 
 
+def read_units(text: str) -> int:
+    """A whole number of 2^-1074 as a saved state writes it, in hexadecimal."""
+    return ExactSum(int(text, 16)).units
+
+
 def round_down(units: int) -> float:
     """The largest double that is not above so many 2^-1074."""
     spare = max(0, units.bit_length() - 53)

@@ -26,8 +26,8 @@ class RunTerms(NamedTuple):
 
     #: The most that the run's realised loss may be; infinite where the filter does not look at it.
     allowed: float
-    #: What is due before the run starts, in the filter's own unit.
-    due: Any = None
+    #: The books with what is due before the run starts.
+    books: Any
 
 
 class HeldRun:
@@ -78,6 +78,8 @@ class Filter(ABC):
     name: ClassVar[str]
 
     def __init__(self) -> None:
+        #: The sums: never altered, only replaced, so that they can be compared and exchanged in one step.
+        self._books: Any = self._no_books()
         self._held: HeldRun | None = None
         #: The sparse vectors that ask under this budget, and whoever saved it: one saved state holds all of the budget.
         self._serves: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -90,6 +92,10 @@ class Filter(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.spent} of {self.limit}>"
+
+    @abstractmethod
+    def _no_books(self) -> Any:
+        """The books before the first charge."""
 
     @property
     @abstractmethod
@@ -108,35 +114,27 @@ class Filter(ABC):
 
     def fits(self, cost: Any) -> bool:
         """Whether a release of this cost may go ahead."""
-        return self._fits(declared(cost))
-
-    @abstractmethod
-    def _fits(self, cost: Any) -> bool:
-        """Whether there is room for a cost that :func:`~dpselect.composition.costs.declared` has read."""
+        return self._within(self._with(self._books, declared(cost)))
 
     @abstractmethod
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` promised for everything let through, now and later; infinite where δ is too small."""
 
     @abstractmethod
-    def _count(self, cost: Any) -> None:
-        """Count a cost that fits."""
+    def _with(self, books: Any, cost: Any) -> Any:
+        """The books with one more cost, as :func:`~dpselect.composition.costs.declared` has read it."""
+
+    @abstractmethod
+    def _within(self, books: Any) -> bool:
+        """Whether the promise holds with these books."""
 
     @abstractmethod
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """On what terms a run of ``watcher`` may start; raises ``BudgetExhausted`` where it may not. Counts nothing."""
 
     @abstractmethod
-    def _admit_run(self, terms: RunTerms) -> None:
-        """Count what a run costs before it starts."""
-
-    @abstractmethod
-    def _books_after(self, epsilon: float) -> Any:
-        """The sums with the realised loss of a run in them, where the filter counts those. Changes nothing."""
-
-    @abstractmethod
-    def _keep_books(self, books: Any) -> None:
-        """Take over what :meth:`_books_after` gave, in one step."""
+    def _after_run(self, books: Any, epsilon: float) -> Any:
+        """The books with the realised loss of a run, where the filter counts those."""
 
     @abstractmethod
     def _state(self) -> State:
@@ -205,11 +203,18 @@ class Filter(ABC):
         known = declared(cost)  # before anything is compared: reading a cost may run code of the caller's
         self._check_process()
         with self._lock:
-            if self._held is not None:
-                raise StateRefused("an open run holds the rest of this budget; end the run before charging anything")
-            if not self._fits(known):
-                raise self._exhausted(known, drawn=not isinstance(cost, Loss) and isinstance(known, Declared))
-            self._count(known)
+            counted = None
+            while counted is None:
+                books = self._books
+                if self._held is not None:
+                    raise StateRefused(
+                        "an open run holds the rest of this budget; end the run before charging anything"
+                    )
+                after = self._with(books, known)
+                if not self._within(after):
+                    raise self._exhausted(known, drawn=not isinstance(cost, Loss) and isinstance(known, Declared))
+                # In one step: a signal handler that charged in the meantime has changed the books; read them anew.
+                if self._books is books and self._held is None: self._books = counted = after  # noqa: E701 # fmt: skip
 
     def open_run(self, watcher: Watcher, *, horizon: int | None = None) -> HeldRun:
         """Let one run of ``watcher`` start, and count what is due beforehand.
@@ -223,12 +228,17 @@ class Filter(ABC):
     def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
         self._check_process()
         with self._lock:
-            if self._held is not None:
+            self._held = held if self._held is None else self._held
+            if self._held is not held:
                 raise StateRefused("this filter already has an open run; end that one first")
-            terms = self.check_run(watcher, horizon=horizon)
-            self._admit_run(terms)
-            held._allowed = terms.allowed
-            self._held = held
+            # From here on nothing else is counted.
+            try:
+                terms = self.check_run(watcher, horizon=horizon)
+                held._allowed = terms.allowed
+                self._books = terms.books
+            except BaseException:
+                self._held = None if self._held is held else self._held
+                raise
 
     def _settle(self, held: HeldRun, epsilon: float) -> None:
         if not (isinstance(epsilon, float | int) and epsilon >= 0):
@@ -236,12 +246,12 @@ class Filter(ABC):
         with self._lock:
             if self._held is not held:
                 return
-            # An interruption between any two of these lines is mended by settling again: the books were worked out
-            # once, nothing else is counted while the run is open, and the hold is given up last.
-            if held._books is None:
-                held._books = self._books_after(float(epsilon))
-            self._keep_books(held._books)
-            self._held = None
+            # An interruption between any two of these lines is mended by settling again, and whoever settles in between
+            # leaves nothing to do: the books were worked out once, and the hold is given up last.
+            books = self._after_run(self._books, float(epsilon))
+            held._books = books if held._books is None else held._books
+            self._books = held._books if self._held is held else self._books
+            self._held = None if self._held is held else self._held
 
     def _check_process(self) -> None:
         # Before any lock is waited for: a thread of the parent may have held it when the child was forked.

@@ -84,8 +84,12 @@ class Odometer:
                     raise refuse("cost", cost, "finished, since an open run goes on costing: use follow()")
                 self._check_new(run)
             loss = stated_loss(cost)
-            epsilon, delta, followed = self._books
-            self._books = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta), followed
+            counted = None
+            while counted is None:
+                books = self._books
+                after = _sum(books[0], loss.epsilon), _sum(books[1], loss.delta), books[2]
+                # In one step: a signal handler that added in the meantime has changed the books; they are read anew.
+                if self._books is books: self._books = counted = after  # noqa: E701 # fmt: skip
             self._count += 1
             if run is not None:
                 self._remember(run)
@@ -108,8 +112,11 @@ class Odometer:
         with self._lock:
             self._check_new(run)
             entry = _Followed(run, _stated_so_far(run))
-            epsilon, delta, followed = self._books
-            self._books = epsilon, delta, (*followed, entry)
+            counted = None
+            while counted is None:
+                books = self._books
+                after = books[0], books[1], (*books[2], entry)
+                if self._books is books: self._books = counted = after  # noqa: E701 # fmt: skip
             self._count += 1
 
     def _check_process(self) -> None:
@@ -140,7 +147,8 @@ class Odometer:
         """The total, open runs included, rounded up."""
         self._check_process()
         with self._lock:
-            epsilon, delta, followed = self._books
+            books = self._books
+            epsilon, delta, followed = books
             still_open, so_far = [], []
             for entry in followed:
                 # Asked first: a run that ends between the two reads is then counted again next time, at its last loss.
@@ -152,7 +160,9 @@ class Odometer:
                 else:
                     epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)
                     self._remember(entry.run)
-            self._books = epsilon, delta, tuple(still_open)
+            after = epsilon, delta, tuple(still_open)
+            # Left for the next reading where something was added in the meantime.
+            self._books = after if self._books is books else self._books
             for loss in so_far:
                 epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)
             return RealisedLoss(epsilon=epsilon.upward(), delta=min(1.0, delta.upward()))

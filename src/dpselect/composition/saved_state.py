@@ -17,14 +17,12 @@ import json
 from typing import Any
 
 from dpselect.checks import counts, one, refuse
-from dpselect.composition.advanced_filter import AdvancedFilter
 from dpselect.composition.costs import plain_cost
-from dpselect.composition.declared_filters import GaussianFilter, RenyiFilter, ZCDPFilter
+from dpselect.composition.declared import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.pure_filter import PureFilter
-from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
+from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import DPSelectError, StateRefused
@@ -148,7 +146,7 @@ def _charge_lost_run(svt: SparseVector, run: dict[str, Any]) -> None:
     # The charge was cut to what the filter allowed, which is below the computed loss by its rounding at most.
     if not charge >= (1.0 - 1e-6) * loss_table(svt._plan.watcher).loss(below, above):
         raise StateRefused("the saved state charges less for its open run than the answers cost")
-    svt._filter._keep_books(svt._filter._books_after(charge))
+    svt._filter._books = svt._filter._after_run(svt._filter._books, charge)
     svt._transcript.end_run(RunRecord(below, above, charge))
 
 

@@ -14,7 +14,7 @@ from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
 from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher
-from dpselect.composition.pure_filter import PureFilter
+from dpselect.composition.realised import PureFilter
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict, noise_of
@@ -37,7 +37,7 @@ class SparseVector:
     watcher : GaussianAboveThreshold, LaplaceAboveThreshold or ExponentialAboveThreshold
         The mechanism: threshold, noise, and what the questions promise.
     budget : float, optional
-        ε of a :class:`~dpselect.composition.pure_filter.PureFilter`. Give this or ``filter``.
+        ε of a :class:`~dpselect.composition.realised.PureFilter`. Give this or ``filter``.
     filter : Filter, optional
         Another rule for stopping.
     resample : bool
@@ -335,14 +335,15 @@ class SparseVector:
 
     def _start(self) -> BudgetedRun:
         run = BudgetedRun(self._plan, filter=self._filter, place=self._transcript.ended_runs)
-        # Kept before it is opened: whatever interrupts the opening, there is a run to be ended.
-        self._run = run
+        # Kept before it is opened: whatever interrupts the opening, there is a run to be ended. And only where there is
+        # none: a handler that asked in the meantime has its own.
+        self._run = run if self._run is None else self._run
         try:
-            run.open(entropy=self._entropy)
+            if self._run is run:
+                run.open(entropy=self._entropy)
             if self._run is not run:
                 raise StateRefused("a question came in while the run for this one was being opened; ask it again")
         except BaseException:
-            # This very run: what came in between may have left another one in its place.
             run.settle()
             if self._run is run:
                 self._end()
@@ -356,7 +357,8 @@ class SparseVector:
             record = run.settle()
             if record != (0, 0, 0.0):
                 self._transcript.end_run(record, place=run.place)
-            self._run = None
+            # This very run: a handler that asked in the meantime has ended it and may have left another in its place.
+            self._run = None if self._run is run else self._run
 
     def _check_process(self) -> None:
         if self._process != process():

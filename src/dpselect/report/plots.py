@@ -182,9 +182,8 @@ def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
 
 def _epsilon_limit(svt: SparseVector) -> tuple[float, str] | None:
     """The limit and its label where it is an ε; other filters count in other units."""
-    from dpselect.composition.advanced_filter import AdvancedFilter
-    from dpselect.composition.pure_filter import PureFilter
-    from dpselect.composition.reporting_filters import PublishedReportingFilter, RepairedReportingFilter
+    from dpselect.composition.declared import AdvancedFilter
+    from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
 
     kept = svt.filter
     if not isinstance(kept, (PureFilter, RepairedReportingFilter, PublishedReportingFilter, AdvancedFilter)):

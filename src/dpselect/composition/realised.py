@@ -1,14 +1,17 @@
-"""Filters over realised losses with a δ: the published rule, which does not hold, and its repair (THEORY §4)."""
+"""Filters over realised losses: pure ε, the published rule, which does not hold, and its repair (THEORY §4).
+
+All three add up what was answered. What they look at before a run, and before each question, is what tells them apart.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Self
+from typing import NamedTuple, Self
 
 from dpselect.checks import one, positive, probability, refuse
 from dpselect.composition.costs import Declared, in_loss, plain_cost
-from dpselect.composition.exact_sum import ExactSum, in_units
+from dpselect.composition.exact_sum import in_units, read_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.run_prices import probabilistic_price
@@ -32,14 +35,26 @@ def _silent(watcher: GaussianAboveThreshold, questions: int) -> float:
     )
 
 
-class _ReportingFilter(Filter):
-    """Realised losses add up; δ is what may go wrong."""
+class Realised(NamedTuple):
+    """Sums, in multiples of 2^-1074."""
 
-    def __init__(self, *, epsilon: float, delta: float) -> None:
+    losses: int = 0
+    chances: int = 0
+
+
+class RealisedFilter(Filter):
+    """Losses add up exactly to ε: declared ones, and those of runs as they turned out."""
+
+    #: Why a cost with a δ is refused.
+    _pure_rule: str
+
+    def __init__(self, epsilon: float) -> None:
         super().__init__()
         self._limit = one(positive, "epsilon", epsilon)
-        self._delta = one(probability, "delta", delta)
-        self._sum = ExactSum()
+        self._limit_units = in_units(self._limit)
+
+    def _no_books(self) -> Realised:
+        return Realised()
 
     @property
     def limit(self) -> float:
@@ -47,28 +62,78 @@ class _ReportingFilter(Filter):
         return self._limit
 
     @property
-    def delta(self) -> float:
-        """δ."""
-        return self._delta
-
-    @property
     def spent(self) -> float:
-        """The losses so far, rounded up; with probability up to δ they exceed the limit."""
-        return self._sum.upward()
+        """The losses so far, added exactly and rounded up; an open run is not in it."""
+        return round_up(self._books.losses)
 
     @property
     def remaining(self) -> float:
-        """ε minus the losses so far, rounded down, 0 where they exceed it."""
-        return self._sum.left(self._limit)
+        """What is left outside an open run, rounded down; 0 where the losses have reached ε."""
+        return round_down(max(0, self._limit_units - self._books.losses))
 
-    def _books_after(self, epsilon: float) -> ExactSum:
-        return ExactSum(self._sum.units + in_units(epsilon))
+    def _with(self, books: Realised, cost: Declared | float) -> Realised:
+        if isinstance(cost, Declared):
+            if cost.loss.delta > 0:
+                raise refuse("cost", cost.loss, self._pure_rule)
+            cost = cost.loss.epsilon
+        return Realised(books.losses + in_units(plain_cost("cost", cost)), books.chances)
 
-    def _keep_books(self, books: ExactSum) -> None:
-        self._sum = books
+    def _within(self, books: Realised) -> bool:
+        return books.losses <= self._limit_units
+
+    def _after_run(self, books: Realised, epsilon: float) -> Realised:
+        return Realised(books.losses + in_units(epsilon), books.chances)
 
 
-class RepairedReportingFilter(_ReportingFilter):
+class PureFilter(RealisedFilter):
+    """Pure ε-differential privacy, no δ (THEORY §4).
+
+    Each question is put only if every answer to it keeps the total of realised losses within ε, so no transcript that
+    can occur costs more than ε. Nothing is set aside for bad luck, and nothing needs to be known about the number of
+    questions. Costs are pure ε; one with δ > 0 is refused, since no pure budget can cover it. The realised loss of a
+    run comes in through a sparse vector alone, which has looked at both answers before each question.
+
+    Parameters
+    ----------
+    epsilon : float
+        The most that may be spent, positive.
+
+    Examples
+    --------
+    >>> budget = PureFilter(epsilon=1.0)
+    >>> budget.charge(0.75)
+    >>> budget.fits(0.25), budget.fits(0.5), budget.remaining
+    (True, False, 0.25)
+    >>> budget.charge(0.5)
+    Traceback (most recent call last):
+    ...
+    dpselect.errors.BudgetExhausted: the next release costs 0.5 and does not fit: 0.75 of 1.0 is spent; ...
+    """
+
+    name = "pure"
+    covers_kept_threshold = True
+    _pure_rule = "pure, with delta = 0: this filter promises no delta; use AdvancedFilter"
+
+    def epsilon(self, *, delta: float = 0.0) -> float:
+        """ε, at any δ."""
+        plain_cost("delta", delta, most=1.0)
+        return self._limit
+
+    def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
+        """A run may spend all that is left, question by question; nothing is due before it."""
+        return RunTerms(allowed=self.remaining, books=self._books)
+
+    def _state(self) -> State:
+        return {"epsilon": self._limit, "sum": hex(self._books.losses)}
+
+    @classmethod
+    def _from_state(cls, state: State) -> Self:
+        found = cls(state["epsilon"])
+        found._books = Realised(read_units(state["sum"]))
+        return found
+
+
+class RepairedReportingFilter(RealisedFilter):
     """(ε, δ)-probabilistic DP: realised losses up to ε, and δ for the chance that a run overshoots.
 
     Before each run, with B of ε left, the chance that its loss exceeds B is bounded by the exact tail: j* ⊥ in a row,
@@ -92,10 +157,18 @@ class RepairedReportingFilter(_ReportingFilter):
     """
 
     name = "repaired"
+    _pure_rule = (
+        "pure: an approximate delta does not bound the chance that the loss exceeds epsilon; use AdvancedFilter"
+    )
 
     def __init__(self, *, epsilon: float, delta: float) -> None:
-        super().__init__(epsilon=epsilon, delta=delta)
-        self._deltas = ExactSum()
+        super().__init__(epsilon)
+        self._delta = one(probability, "delta", delta)
+
+    @property
+    def delta(self) -> float:
+        """δ."""
+        return self._delta
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε, from the stated δ on."""
@@ -104,13 +177,7 @@ class RepairedReportingFilter(_ReportingFilter):
     @property
     def spent_delta(self) -> float:
         """The chances charged so far, added and rounded up."""
-        return self._deltas.upward()
-
-    def _fits(self, cost: Declared | float) -> bool:
-        return self._sum.fits(_pure(cost), limit=self._limit)
-
-    def _count(self, cost: Declared | float) -> None:
-        self._sum.add(_pure(cost))
+        return round_up(self._books.chances)
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at the chance that its loss exceeds what is left."""
@@ -119,10 +186,12 @@ class RepairedReportingFilter(_ReportingFilter):
         # ε(⊥^(j-1)⊤) ≤ B for j up to here; one more question than the longest run of ⊥ before an affordable ⊤.
         longest = loss_table(watcher).longest_before_top(self.remaining)
         affordable = 0 if longest is None else longest + 1
-        # A capped run that cannot reach the first unaffordable answer cannot overshoot.
+        # A capped run that cannot reach the first unaffordable answer cannot overshoot. At horizon = affordable it can:
+        # its last answer may be one more ⊥, which may cost more than the ⊤ that was looked at.
         safe = horizon is not None and horizon < affordable
         chance = 0.0 if safe else _silent(watcher, affordable)
-        if not self._deltas.fits(chance, limit=self._delta):
+        books = Realised(self._books.losses, self._books.chances + in_units(chance))
+        if books.chances > in_units(self._delta):
             raise BudgetExhausted(
                 f"the next run may overshoot what is left of epsilon with probability {chance!r} and does not fit: "
                 f"{self.spent_delta!r} of delta = {self._delta!r} is spent; nothing was spent on it",
@@ -130,39 +199,20 @@ class RepairedReportingFilter(_ReportingFilter):
                 budget=self._limit,
                 next_cost=loss_table(watcher).loss(0, 1),
             )
-        return RunTerms(allowed=math.inf, due=chance)
-
-    def _admit_run(self, terms: RunTerms) -> None:
-        self._deltas.add(terms.due)
+        return RunTerms(allowed=math.inf, books=books)
 
     def _state(self) -> State:
-        return {
-            "epsilon": self._limit,
-            "delta": self._delta,
-            "sum": hex(self._sum.units),
-            "deltas": hex(self._deltas.units),
-        }
+        books = self._books
+        return {"epsilon": self._limit, "delta": self._delta, "sum": hex(books.losses), "deltas": hex(books.chances)}
 
     @classmethod
     def _from_state(cls, state: State) -> Self:
         found = cls(epsilon=state["epsilon"], delta=state["delta"])
-        found._sum = ExactSum(int(state["sum"], 16))
-        found._deltas = ExactSum(int(state["deltas"], 16))
+        found._books = Realised(read_units(state["sum"]), read_units(state["deltas"]))
         return found
 
 
-def _pure(cost: Declared | float) -> float:
-    if not isinstance(cost, Declared):
-        return plain_cost("cost", cost)
-    if cost.loss.delta > 0:
-        rule = (
-            "pure: an approximate-DP delta does not bound the chance that the loss exceeds epsilon; use AdvancedFilter"
-        )
-        raise refuse("cost", cost.loss, rule)
-    return cost.loss.epsilon
-
-
-class PublishedReportingFilter(_ReportingFilter):
+class PublishedReportingFilter(RealisedFilter):
     """Filtered Self-Reporting Composition as printed, **for reproducing figures only**: its (ε, δ) does not hold.
 
     A run starts while Σ losses + ε_max < ε, ε_max a bound that one run's loss exceeds with probability δ. The proof
@@ -194,22 +244,27 @@ class PublishedReportingFilter(_ReportingFilter):
         if acknowledge != ACKNOWLEDGEMENT:
             rule = f"{ACKNOWLEDGEMENT!r}, since the published theorem is false; use PureFilter"
             raise refuse("acknowledge", acknowledge, rule)
-        super().__init__(epsilon=epsilon, delta=delta)
+        super().__init__(epsilon)
+        self._delta = one(probability, "delta", delta)
         self._run_epsilon = None if run_epsilon is None else one(positive, "run_epsilon", run_epsilon)
+
+    @property
+    def delta(self) -> float:
+        """δ, as claimed."""
+        return self._delta
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """Infinite: the published promise does not hold, at no δ below the chances of all runs together."""
         plain_cost("delta", delta, most=1.0)
         return math.inf
 
-    def _fits(self, cost: Declared | float) -> bool:
-        # The printed rule, for a round with this (ε_max, δ): strictly below ε.
+    def _with(self, books: Realised, cost: Declared | float) -> Realised:
         loss = in_loss(cost)
-        under = math.nextafter(self._limit, 0.0)
-        return loss.delta <= self._delta and self._sum.fits(loss.epsilon, limit=under)
+        # The δ of one round is compared, not added: that is the printed rule.
+        return Realised(books.losses + in_units(loss.epsilon), max(books.chances, in_units(loss.delta)))
 
-    def _count(self, cost: Declared | float) -> None:
-        self._sum.add(in_loss(cost).epsilon)
+    def _within(self, books: Realised) -> bool:
+        return books.losses < self._limit_units and books.chances <= in_units(self._delta)
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """The printed rule, with ε_max of one run."""
@@ -218,10 +273,7 @@ class PublishedReportingFilter(_ReportingFilter):
             largest = probabilistic_price(watcher, self._delta, None)
         if not self.fits(Loss(epsilon=largest, delta=self._delta)):
             raise self._exhausted(largest)
-        return RunTerms(allowed=math.inf)
-
-    def _admit_run(self, terms: RunTerms) -> None:
-        """Nothing is due before a run."""
+        return RunTerms(allowed=math.inf, books=self._books)
 
     def _state(self) -> State:
         return {
@@ -229,7 +281,7 @@ class PublishedReportingFilter(_ReportingFilter):
             "delta": self._delta,
             "acknowledge": ACKNOWLEDGEMENT,
             "run_epsilon": self._run_epsilon,
-            "sum": hex(self._sum.units),
+            "sum": hex(self._books.losses),
         }
 
     @classmethod
@@ -240,5 +292,5 @@ class PublishedReportingFilter(_ReportingFilter):
             acknowledge=state["acknowledge"],
             run_epsilon=state["run_epsilon"],
         )
-        found._sum = ExactSum(int(state["sum"], 16))
+        found._books = Realised(read_units(state["sum"]))
         return found
