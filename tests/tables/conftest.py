@@ -3,15 +3,22 @@ from __future__ import annotations
 import gc
 import math
 import random
+import sqlite3
 import warnings
 from collections import defaultdict
-from datetime import datetime
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
+from itertools import count
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
-from dpselect.tables import Calendar, Question
+from dpselect.tables import Calendar, Question, open_source
 from dpselect.tables.spark import find_java
 
 
@@ -42,6 +49,105 @@ def engine(request):
         warnings.simplefilter("ignore", ResourceWarning)
         yield request.param
         gc.collect()
+
+
+NUMBERED = count()
+#: What a column of a database is called, by the kind of an Arrow column.
+KINDS = {
+    "postgres": {"string": "TEXT", "double": "DOUBLE PRECISION", "int64": "BIGINT", "wall": "TIMESTAMP(6)"},
+    "mysql": {"string": "LONGTEXT", "double": "DOUBLE", "int64": "BIGINT", "wall": "DATETIME(6)"},
+    "duckdb": {"string": "VARCHAR", "double": "DOUBLE", "int64": "BIGINT", "wall": "TIMESTAMP"},
+    "sqlite": {"string": "TEXT", "double": "REAL", "int64": "BIGINT", "wall": "TIMESTAMP"},
+}
+INSTANTS = {"postgres": "TIMESTAMPTZ(6)", "mysql": "TIMESTAMP(6)", "sqlite": "TIMESTAMPTZ"}
+
+
+def column_kind(scheme: str, kind: pa.DataType) -> str:
+    if pa.types.is_timestamp(kind):
+        return INSTANTS[scheme] if kind.tz else KINDS[scheme]["wall"]
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    return "DATE" if pa.types.is_date(kind) else KINDS[scheme][str(kind)]
+
+
+def placeholders(scheme: str, values: list) -> list:
+    """What a driver takes: MySQL holds no NaN and no infinity, and reads instants in the connection's zone."""
+    if scheme == "mysql":
+        values = [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
+        return [value.replace(tzinfo=None) if isinstance(value, datetime) else value for value in values]
+    if scheme == "sqlite":
+        return [str(value) if isinstance(value, date | Decimal) else value for value in values]
+    return values
+
+
+def create(scheme: str, place, arrow: pa.Table, *, name: str, text: str = "") -> None:
+    """Creates the table ``name`` with these rows; ``text`` is put behind the type of every text column."""
+    quote = "`" if scheme == "mysql" else '"'
+    columns = [
+        f"{quote}{field.name}{quote} {column_kind(scheme, field.type)}{text if pa.types.is_string(field.type) else ''}"
+        for field in arrow.schema
+    ]
+    sign = "?" if scheme in ("sqlite", "duckdb") else "%s"
+    rows = [placeholders(scheme, list(row.values())) for row in arrow.to_pylist()]
+    fill = f"INSERT INTO {quote}{name}{quote} VALUES ({', '.join([sign] * len(columns))})"  # noqa: S608
+    with closing(place.connect()) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"CREATE TABLE {quote}{name}{quote} ({', '.join(columns)})")
+        cursor.executemany(fill, rows)
+        connection.commit()
+
+
+@pytest.fixture(scope="session")
+def put_into():
+    return create
+
+
+@dataclass(frozen=True)
+class SQLiteFile:
+    """Stands where a server stands elsewhere."""
+
+    path: Path
+
+    def connect(self):
+        return sqlite3.connect(self.path)
+
+    def url(self, database: str) -> str:
+        return f"sqlite://{self.path}"
+
+
+@pytest.fixture
+def server(request, tmp_path):
+    """The database an engine's name stands for."""
+    return lambda engine: SQLiteFile(tmp_path / "t.sqlite") if engine == "sqlite" else request.getfixturevalue(engine)
+
+
+@pytest.fixture(
+    params=["duckdb", "polars", "sqlite", "postgres", "mariadb", pytest.param("spark", marks=pytest.mark.slow)]
+)
+def opened(request, server):
+    """A function that puts an Arrow table where an engine finds it, and opens it there; each engine in turn."""
+    if request.param in ("duckdb", "polars"):
+        yield lambda arrow: open_source(arrow, backend=request.param)
+        return
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            yield lambda arrow: open_source(arrow, backend="spark")
+            gc.collect()
+        return
+    place, scheme = server(request.param), {"mariadb": "mysql"}.get(request.param, request.param)
+    tables = []
+
+    def put(arrow: pa.Table):
+        name = f"readings_{next(NUMBERED)}"
+        create(scheme, place, arrow, name=name)
+        tables.append(open_source(place.url("meters"), table=name))
+        return tables[-1]
+
+    yield put
+    for table in tables:
+        table.get_backend().disconnect()
 
 
 def wall_clock(moment, calendar: Calendar) -> datetime | None:

@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from dpselect.errors import SourceError
 from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source
 from dpselect.tables.contributions import candidate_totals
 
@@ -42,9 +43,9 @@ def ask(**changes) -> Question:
 
 
 @pytest.mark.parametrize("every", OCTOBER_ON)
-def test_totals_are_those_of_plain_python_for_every_period(engine, every, make_rows, oracle):
+def test_totals_are_those_of_plain_python_for_every_period(opened, every, make_rows, oracle):
     rows = make_rows(1, 400)
-    answer = bounded_query(open_source(long_table(rows), backend=engine), ask(), OCTOBER_ON[every])
+    answer = bounded_query(opened(long_table(rows)), ask(), OCTOBER_ON[every])
     assert answer.totals == oracle(rows, ask(), OCTOBER_ON[every])
     assert any(answer.totals)
 
@@ -61,26 +62,30 @@ def test_totals_are_those_of_plain_python_for_every_period(engine, every, make_r
     ],
     ids=str,
 )
-def test_every_measure_agrees_with_plain_python(engine, changes, make_rows, oracle):
+def test_every_measure_agrees_with_plain_python(opened, changes, make_rows, oracle):
     rows = make_rows(2, 300)
     question = ask(**changes)
-    answer = bounded_query(open_source(long_table(rows), backend=engine), question, OCTOBER_ON["day"])
+    answer = bounded_query(opened(long_table(rows)), question, OCTOBER_ON["day"])
     assert answer.totals == oracle(rows, question, OCTOBER_ON["day"])
 
 
 @pytest.mark.parametrize("times", ["instant", "zoned text"])
-def test_zoned_times_follow_the_calendar_s_wall_clock_over_both_clock_changes(engine, times, make_rows, oracle):
+def test_zoned_times_follow_the_calendar_s_wall_clock_over_both_clock_changes(opened, times, make_rows, oracle):
     calendar = Calendar("2013-03-30", "2013-10-28", every="hour", timezone="Europe/London")
     rows = [(user, moment and moment.replace(tzinfo=UTC), value) for user, moment, value in make_rows(3, 400)]
-    answer = bounded_query(open_source(long_table(rows, times=times), backend=engine), ask(), calendar)
-    assert answer.totals == oracle(rows, ask(), calendar)
+    source = opened(long_table(rows, times=times))
+    if source.get_backend().name == "sqlite":
+        with pytest.raises(SourceError, match="cannot be moved to a time zone on SQLite"):
+            bounded_query(source, ask(), calendar)
+        return
+    assert bounded_query(source, ask(), calendar).totals == oracle(rows, ask(), calendar)
 
 
 @pytest.mark.parametrize("times", ["text", "date"])
-def test_text_and_dates_mean_the_same_days_as_timestamps(engine, times, make_rows):
+def test_text_and_dates_mean_the_same_days_as_timestamps(opened, times, make_rows):
     rows = make_rows(4, 200)
-    plain = bounded_query(open_source(long_table(rows), backend=engine), ask(), OCTOBER_ON["day"])
-    other = bounded_query(open_source(long_table(rows, times=times), backend=engine), ask(), OCTOBER_ON["day"])
+    plain = bounded_query(opened(long_table(rows)), ask(), OCTOBER_ON["day"])
+    other = bounded_query(opened(long_table(rows, times=times)), ask(), OCTOBER_ON["day"])
     assert other.totals == plain.totals
 
 
@@ -103,7 +108,7 @@ def test_order_and_partitions_do_not_matter(engine, ending, make_rows, oracle, t
     assert bounded_query(open_source(listed, backend=engine), ask(), OCTOBER_ON["day"]).totals == whole
 
 
-def test_numbers_as_text_and_decimals_are_read_alike(engine):
+def test_numbers_as_text_and_decimals_are_read_alike(opened):
     texts = [
         "1.5",
         " 2.25 ",
@@ -124,14 +129,14 @@ def test_numbers_as_text_and_decimals_are_read_alike(engine):
     ]
     table = pa.table({"user": [f"u{i}" for i in range(len(texts))], "kind": ["a"] * len(texts), "v": texts})
     question = Question(user="user", category="kind", value="v", cap=100, grid=10_000, population=50)
-    answer = bounded_query(open_source(table, backend=engine), question, Categories(["a"]))
+    answer = bounded_query(opened(table), question, Categories(["a"]))
     assert answer.totals == (150 + 225 + 300 + 100 + 50 + 700,)
     money = pa.table({"user": ["u", "v"], "kind": ["a", "a"], "v": [Decimal("0.145"), Decimal("2.675")]})
-    answer = bounded_query(open_source(money, backend=engine), question, Categories(["a"]))
+    answer = bounded_query(opened(money), question, Categories(["a"]))
     assert answer.totals == (math.floor(0.145 * 100 + 0.5) + math.floor(2.675 * 100 + 0.5),)
 
 
-def test_times_as_text_are_read_alike(engine):
+def test_times_as_text_are_read_alike(opened):
     texts = [
         *("2013-02-28", "2013-02-28T23:59", " 2013-02-28 23:59:59.999 ", "2012-02-29", "2013-02-29", "2013-02-30"),
         *("2013-13-01", "2013-2-8", "28/02/2013", "2013-02-28 24:00", "20130228", "soon", "", None),
@@ -140,24 +145,26 @@ def test_times_as_text_are_read_alike(engine):
     table = pa.table({"user": [f"u{i}" for i in range(len(texts))], "at": texts})
     calendar = Calendar("2012-02-29", "2013-03-02", timezone="Etc/UTC")
     question = Question(user="user", time="at", measure="count", population=50)
-    answer = bounded_query(open_source(table, backend=engine), question, calendar)
-    seen = {label: total for label, total in zip(answer.labels, answer.totals, strict=True) if total}
-    assert seen == {"2012-02-29": 1, "2013-02-28": 7}
+    source = opened(table)
+    if source.get_backend().name != "sqlite":
+        answer = bounded_query(source, question, calendar)
+        seen = {label: total for label, total in zip(answer.labels, answer.totals, strict=True) if total}
+        assert seen == {"2012-02-29": 1, "2013-02-28": 7}
     unzoned = Calendar("2012-02-29", "2013-03-02")
-    answer = bounded_query(open_source(table, backend=engine), question, unzoned)
+    answer = bounded_query(source, question, unzoned)
     assert answer.totals[unzoned.index(datetime(2013, 2, 28))] == 3
 
 
-def test_a_written_format_is_followed(engine):
+def test_a_written_format_is_followed(opened):
     texts = ["31/01/2013 14h", "01/02/2013 00h", "2013-01-31 14h", "31/02/2013 01h"]
     table = pa.table({"user": list("abcd"), "at": texts})
     question = Question(user="user", time="at", measure="count", population=9, time_format="%d/%m/%Y %Hh")
     hours = Calendar("2013-01-31T14:00", "2013-02-01T00:00", every="hour")
-    answer = bounded_query(open_source(table, backend=engine), question, hours)
+    answer = bounded_query(opened(table), question, hours)
     assert answer.totals == (1, *[0] * 9, 1)
 
 
-def test_wide_tables_are_turned_long(engine):
+def test_wide_tables_are_turned_long(opened):
     table = pa.table(
         {
             "home": ["a", "b", "b", None],
@@ -168,28 +175,28 @@ def test_wide_tables_are_turned_long(engine):
         }
     )
     question = Question(user="home", shape="wide", cap=10, grid=100, population=3)
-    source = open_source(table, backend=engine)
+    source = opened(table)
     days = bounded_query(source, question, Calendar("2013-01-01", "2013-01-03"))
     assert days.totals == (110, 0, 0)
     months = bounded_query(source, question, Calendar("2013-01", "2013-02", every="month"))
     assert months.totals == (110, 28)  # 0.25 is two and a half steps, and goes up
 
 
-def test_categories_of_text_and_of_numbers(engine):
+def test_categories_of_text_and_of_numbers(opened):
     table = pa.table({"user": ["a", "a", "b", "c"], "shop": [1, 1, 2, 9], "v": [3, 4, 5, 6]})
     question = Question(user="user", category="shop", value="v", cap=5, grid=5, population=3)
-    answer = bounded_query(open_source(table, backend=engine), question, Categories([2, 1, 7]))
+    answer = bounded_query(opened(table), question, Categories([2, 1, 7]))
     assert answer.labels == ("2", "1", "7")
     assert answer.totals == (5, 5, 0)
 
 
-def test_dates_far_back_and_leap_years_count_their_days_right(engine):
+def test_dates_far_back_and_leap_years_count_their_days_right(opened):
     days = [datetime(year, month, day) for year in (1600, 1900, 2000, 2096) for month, day in ((2, 28), (3, 1))]
     days += [datetime(2000, 2, 29), datetime(2096, 2, 29), datetime(1600, 12, 31)]
     table = pa.table({"user": [str(i) for i in range(len(days))], "at": [f"{day:%Y-%m-%d}" for day in days]})
     calendar = Calendar("1600-01-01", "2100-01-01")
     question = Question(user="user", time="at", measure="count", population=99)
-    answer = bounded_query(open_source(table, backend=engine), question, calendar)
+    answer = bounded_query(opened(table), question, calendar)
     assert {i for i, total in enumerate(answer.totals) if total} == {calendar.index(day) for day in days}
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dpselect.errors import SourceError
-from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source, series_query
+from dpselect.tables import Calendar, Categories, Question, bounded_query, series_query
 
 DAYS = Calendar("2013-01-01", "2013-01-03")
 QUESTION = Question(user="user", time="at", value="kwh", cap=10, grid=10, population=4)
@@ -32,18 +32,18 @@ def table(rows) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_a_table_of_which_nothing_was_read_is_refused(engine, name):
+def test_a_table_of_which_nothing_was_read_is_refused(opened, name):
     rows, said = UNREAD[name]
     with pytest.raises(SourceError) as caught:
-        bounded_query(open_source(table(rows), backend=engine), QUESTION, DAYS)
+        bounded_query(opened(table(rows)), QUESTION, DAYS)
     assert said in str(caught.value)
     assert "SECRET" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_one_good_row_is_enough_for_an_answer(engine, name):
+def test_one_good_row_is_enough_for_an_answer(opened, name):
     rows = [*UNREAD[name][0], FINE]
-    assert bounded_query(open_source(table(rows), backend=engine), QUESTION, DAYS).totals == (0, 5, 0)
+    assert bounded_query(opened(table(rows)), QUESTION, DAYS).totals == (0, 5, 0)
 
 
 @pytest.mark.parametrize("name", UNREAD)
@@ -56,19 +56,19 @@ def test_a_series_of_which_nothing_was_read_is_refused(name):
     assert series_query(table([*rows, FINE]), **declared).values.tolist() == [0.0, 0.5, 0.0]
 
 
-def test_wide_tables_of_text_without_a_number_are_refused(engine):
+def test_wide_tables_of_text_without_a_number_are_refused(opened):
     question = Question(user="user", shape="wide", cap=10, grid=10, population=4)
     wide = {"user": ["a", "b"], "2013-01-01": ["1,5", ""], "2013-01-02": ["2,5", None]}
     with pytest.raises(SourceError, match="no reading in the candidates' columns is a number"):
-        bounded_query(open_source(pa.table(wide), backend=engine), question, DAYS)
+        bounded_query(opened(pa.table(wide)), question, DAYS)
     wide["2013-01-02"] = ["2,5", "3"]
-    assert bounded_query(open_source(pa.table(wide), backend=engine), question, DAYS).totals == (0, 3, 0)
+    assert bounded_query(opened(pa.table(wide)), question, DAYS).totals == (0, 3, 0)
 
 
-def test_categories_of_which_none_is_listed_are_refused(engine):
+def test_categories_of_which_none_is_listed_are_refused(opened):
     question = Question(user="user", category="at", value="kwh", cap=10, grid=10, population=4)
     with pytest.raises(SourceError, match="is of a listed category"):
-        bounded_query(open_source(table([FINE]), backend=engine), question, Categories(["gas", "oil"]))
+        bounded_query(opened(table([FINE])), question, Categories(["gas", "oil"]))
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_categories_of_which_none_is_listed_are_refused(engine):
     ],
     ids=["no readings", "no times", "no persons", "negative readings"],
 )
-def test_what_is_merely_missing_counts_for_nothing(engine, rows):
-    assert bounded_query(open_source(table(rows), backend=engine), QUESTION, DAYS).totals == (0, 0, 0)
+def test_what_is_merely_missing_counts_for_nothing(opened, rows):
+    assert bounded_query(opened(table(rows)), QUESTION, DAYS).totals == (0, 0, 0)
 
 
 def test_readable_tables_are_not_looked_at_twice(monkeypatch):

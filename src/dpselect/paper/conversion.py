@@ -12,7 +12,7 @@ from typing import Any
 
 from dpselect.errors import SourceError
 from dpselect.tables import open_source
-from dpselect.tables.source import engine_failures
+from dpselect.tables.failures import engine_failures
 
 #: Homes with this class are left out, which leaves the paper's N = 5,564. An inference: the paper does not say.
 UNCLASSED = "ACORN-"

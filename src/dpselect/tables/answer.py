@@ -15,10 +15,11 @@ from dpselect.privacy.family import QueryFamily
 from dpselect.tables.calendar import Candidates
 from dpselect.tables.contributions import candidate_totals, examine
 from dpselect.tables.curator import CuratorReport
+from dpselect.tables.failures import engine_failures
 from dpselect.tables.guards import refuse_unread_table
 from dpselect.tables.progress import Progress, watched
 from dpselect.tables.question import Question
-from dpselect.tables.source import engine_failures, open_source
+from dpselect.tables.source import open_source
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -119,9 +120,8 @@ def bounded_query(
     by_key = dict(zip(counted["key"], counted["total"], strict=True))
     if not by_key:
         refuse_unread_table(table, question, candidates)
-    keys = candidates.labels if question.category else range(len(candidates))
     # More persons than the public N must not push a query out of its range; the cut keeps Δ and direction.
-    totals = tuple(max(0, min(int(by_key.get(key, 0)), question.most_steps)) for key in keys)
+    totals = tuple(max(0, min(int(by_key.get(key, 0)), question.most_steps)) for key in range(len(candidates)))
     uncut = sum(1 for total in by_key.values() if total > question.most_steps)
     return BoundedQuery(
         labels=candidates.labels,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dpselect.tables.calendar import Candidates
 from dpselect.tables.curator import CuratorReport
+from dpselect.tables.failures import engine_failures
 from dpselect.tables.question import Question
 from dpselect.tables.readings import rounded_quotient, steps
 from dpselect.tables.rows import described_rows, listed, slot_keys, usable_rows
-from dpselect.tables.source import Table, engine_failures
+from dpselect.tables.source import Table
 
 
 def candidate_totals(table: Table, question: Question, candidates: Candidates) -> Table:
@@ -33,11 +34,13 @@ def contributions(rows: Table, question: Question) -> Table:
 
 def gathered_steps(rows: Table, question: Question) -> Table:
     """Each person's readings for each candidate as one number of steps, not yet cut."""
+    import ibis
+
     if question.duplicates == "largest":
         rows = rows.group_by("person", "stamp", "slot").agg(reading=rows["reading"].max())
     if question.measure == "count":
         # Each row is one step, and the cut at one step makes presence of it.
-        stepped = rows.select("person", "slot", steps=rows["person"].notnull().cast("int64"))
+        stepped = rows.select("person", "slot", steps=ibis.literal(1, "int64"))
     else:
         stepped = rows.select(
             "person", "slot", steps=steps(rows["reading"], cap=question.exact_cap, grid=question.grid)

@@ -15,6 +15,7 @@ from typing import Any
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
+from dpselect.tables.secrets import shown
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 _LONGEST_HEADER = 2**24
@@ -87,15 +88,15 @@ def _column_names(files: list[str], delimiter: str) -> list[str]:
     lines = [_first_line(path) for path in files]
     for path, line in zip(files, lines, strict=True):
         if line != lines[0]:
-            raise SourceError(f"the first line of {path!r} differs from the other files'; give them one header")
+            raise SourceError(f"the first line of {shown(path)} differs from the other files'; give them one header")
     try:
         names = next(csv.reader([lines[0]], delimiter=delimiter, strict=True), [])
     except csv.Error:
         names = []
     if not any(names):
-        raise SourceError(f"{files[0]!r} has no header; a CSV file needs a first line with the column names")
+        raise SourceError(f"{shown(files[0])} has no header; a CSV file needs a first line with the column names")
     if len(set(names)) != len(names) or not all(names):
-        raise SourceError(f"the column names in {files[0]!r} must be distinct and not empty; mend the first line")
+        raise SourceError(f"the column names in {shown(files[0])} must be distinct and not empty; mend the first line")
     return names
 
 
@@ -106,4 +107,4 @@ def _first_line(path: str) -> str:
             line = file.readline(_LONGEST_HEADER).splitlines()[:1]
             return b"".join(line).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
-        raise SourceError(f"cannot read {path!r}; check that it is a UTF-8 text or gzip file here") from None
+        raise SourceError(f"cannot read {shown(path)}; check that it is a UTF-8 text or gzip file here") from None

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar, Candidates
+from dpselect.tables.failures import engine_failures
 from dpselect.tables.instants import carries_zone
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written
 from dpselect.tables.rows import described_rows, listed
-from dpselect.tables.source import Table, engine_failures
+from dpselect.tables.source import Table
 
 
 @dataclass(frozen=True, kw_only=True)

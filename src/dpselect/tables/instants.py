@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar, day_number
-from dpselect.tables.parts import Expression, matched
+from dpselect.tables.parts import Expression, converted, engine_of
 
 # A pattern that only real dates match, leap years included, so that casting what matches cannot fail.
 _DATE = (
@@ -39,6 +39,12 @@ def period_index(column: Expression, *, calendar: Calendar, time_format: str | N
         raise SourceError(
             f"time column {column.get_name()!r} must hold dates, timestamps or text; it holds {kind}: convert it"
         )
+    if calendar.timezone is not None and not kind.is_date() and engine_of(column) == "sqlite":
+        # It rounds instants to the nearest second, into the next hour, and its parser allows little nesting.
+        raise SourceError(
+            f"times in column {column.get_name()!r} cannot be moved to a time zone on SQLite; leave the calendar's "
+            "timezone out, or copy the table to Parquet or DuckDB"
+        )
     first = day_number(calendar.first)
     if calendar.every == "hour":
         return _hours(column, calendar, time_format) - (first * 24 + calendar.first.hour)
@@ -53,7 +59,7 @@ def period_index(column: Expression, *, calendar: Calendar, time_format: str | N
 
 def carries_zone(column: Expression) -> Expression:
     """Whether a text is an ISO time with a zone."""
-    return matched(column, _DATE + _CLOCK + _ZONE).notnull()
+    return converted(column, _DATE + _CLOCK + _ZONE, lambda text: text).notnull()
 
 
 def _choice(number: Expression, bounds: Sequence[int], values: Sequence[int]) -> Expression:
@@ -78,8 +84,9 @@ def _days(column: Expression, calendar: Calendar, time_format: str | None) -> Ex
     if kind.is_timestamp():
         return column.date().epoch_days() if kind.timezone is None else _hours(column, calendar, None) // 24
     if time_format is not None:
-        return _written_day(*_compiled(column, time_format))
-    plain = _day(matched(column, f"{_DATE}({_CLOCK})?"))
+        pattern, places = _compiled(time_format)
+        return converted(column, pattern, lambda text: _written_day(text, places))
+    plain = converted(column, f"{_DATE}({_CLOCK})?", _day)
     if calendar.timezone is None:
         return plain
     return ibis.coalesce(plain, _zoned_hours(column, calendar) // 24)
@@ -97,12 +104,16 @@ def _hours(column: Expression, calendar: Calendar, time_format: str | None) -> E
             return column.date().epoch_days() * 24 + column.hour()
         return _local_hours(column.epoch_seconds(), calendar)
     if time_format is not None:
-        text, places = _compiled(column, time_format)
-        hour = _digits(text, places["%H"]) if "%H" in places else 0
-        return _written_day(text, places) * 24 + hour
-    bare = matched(column, _DATE)
-    timed = matched(column, _DATE + _CLOCK)
-    plain = ibis.coalesce(_day(timed) * 24 + _digits(timed, 11), _day(bare) * 24)
+        pattern, places = _compiled(time_format)
+
+        def hours(text: Expression) -> Expression:
+            hour = _digits(text, places["%H"]) if "%H" in places else 0
+            return _written_day(text, places) * 24 + hour
+
+        return converted(column, pattern, hours)
+    bare = converted(column, _DATE, lambda text: _day(text) * 24)
+    timed = converted(column, _DATE + _CLOCK, lambda text: _day(text) * 24 + _digits(text, 11))
+    plain = ibis.coalesce(timed, bare)
     if calendar.timezone is None:
         return plain
     return ibis.coalesce(plain, _zoned_hours(column, calendar))
@@ -123,27 +134,29 @@ def _day(text: Expression) -> Expression:
 
 def _zoned_hours(column: Expression, calendar: Calendar) -> Expression:
     """Hours on the calendar's wall clock of ISO times with a zone; null for other texts."""
+    return converted(column, _DATE + _CLOCK + _ZONE, lambda text: _local_hours(_utc_minutes(text) * 60, calendar))
+
+
+def _utc_minutes(text: Expression) -> Expression:
+    """Minutes since 1970. Zones shift by whole minutes, so seconds within the minute play no part in the hour."""
     import ibis
 
-    text = matched(column, _DATE + _CLOCK + _ZONE)
     # The last six characters are +hh:mm, or another one and +hhmm.
     zone = ibis.ifelse(text.endswith("Z"), "+00:00", text.right(6))
     colon = zone.substr(3, 1) == ":"
     hours = ibis.ifelse(colon, zone.substr(1, 2), zone.substr(2, 2)).cast("int64")
     west = ibis.ifelse(colon, zone.substr(0, 1), zone.substr(1, 1)) == "-"
     minutes = (hours * 60 + _digits(zone, 4)) * ibis.ifelse(west, -1, 1)
-    # Zones shift by whole minutes, so seconds within the minute play no part in the hour.
-    utc = (_day(text) * 24 + _digits(text, 11)) * 60 + _digits(text, 14) - minutes
-    return _local_hours(utc * 60, calendar)
+    return (_day(text) * 24 + _digits(text, 11)) * 60 + _digits(text, 14) - minutes
 
 
 def _written_day(text: Expression, places: dict[str, int]) -> Expression:
     year, month, day = (text.substr(places[part], _FIELDS[part]) for part in ("%Y", "%m", "%d"))
-    return _day(matched(year.concat("-", month, "-", day), _DATE))
+    return converted(year.concat("-", month, "-", day), _DATE, _day)
 
 
-def _compiled(column: Expression, time_format: str) -> tuple[Expression, dict[str, int]]:
-    """The texts that follow a fixed-width format, and where each field begins in them."""
+def _compiled(time_format: str) -> tuple[str, dict[str, int]]:
+    """The pattern of a fixed-width format, and where each field begins in the texts that match."""
     pattern, places, position = "", dict[str, int](), 0
     for part in re.findall(r"%.?|[^%]+", time_format.strip()):
         if part.startswith("%") and (part not in _FIELDS or part in places):
@@ -154,4 +167,4 @@ def _compiled(column: Expression, time_format: str) -> tuple[Expression, dict[st
         position += width
     if not {"%Y", "%m", "%d"} <= places.keys():
         raise refuse("time_format", time_format, "made of at least %Y, %m and %d")
-    return matched(column, pattern), places
+    return pattern, places

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,13 +27,28 @@ class Part:
         return ibis.ifelse(self.usable, self.value, ibis.null(self.value.type()))
 
 
-def matched(column: Expression, pattern: str) -> Expression:
-    """The text without spaces around it where the whole of it matches, else null.
+#: Engines that work out every mention of a text anew, and of a choice only the arm that is taken. Others share work.
+ONE_ARM = ("mysql", "postgres", "sqlite")
 
-    What matches is chosen so that the conversion after it cannot fail, on engines that look at both arms of a
-    choice too. The bar at the end is there because engines disagree about ``$`` before a final line break.
+
+def engine_of(expression: Expression) -> str:
+    """What the engine of an expression is called; nothing where the table is only described."""
+    try:
+        return str(expression.get_backend().name)
+    except Exception:  # an unbound table has none; Ibis has changed what it raises
+        return ""
+
+
+def converted(column: Expression, pattern: str, convert: Callable[[Expression], Expression]) -> Expression:
+    """What a text without the spaces around it is converted to, where the whole of it matches; else null.
+
+    What matches is chosen so that the conversion cannot fail, on engines that look at both arms of a choice too. The
+    bar at the end is there because engines disagree about ``$`` before a final line break.
     """
     import ibis
 
     fits = column.concat("|").re_search(f"^ *({pattern}) *[|]$")
-    return ibis.ifelse(fits, column, ibis.null("string")).strip()
+    if engine_of(column) in ONE_ARM:
+        number = convert(column.strip())
+        return ibis.ifelse(fits, number, ibis.null(number.type()))
+    return convert(ibis.ifelse(fits, column, ibis.null("string")).strip())

@@ -10,23 +10,25 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpselect.errors import SourceError
-from dpselect.tables.parts import Expression, Part, matched
+from dpselect.tables.parts import Expression, Part, converted
 
 #: Readings of this magnitude or more count as infinite, and are left out like NaN.
 INFINITE = 1e300
-# What matches is below that magnitude, and so finite in double precision.
-_NUMBER = (
-    r"[+-]?(([0-9]{1,99}(\.[0-9]{0,99})?|\.[0-9]{1,99})([eE][+-]?[0-9]{1,2})?"
-    r"|[0-9](\.[0-9]{0,99})?[eE][+-]?[12][0-9]{2})"
-)
+_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?|[+-]?[0-9](\.[0-9]*)?[eE][+-]?[12][0-9]{2}"
+#: Characters. What matches and is no longer than this is below that magnitude, and so finite in double precision.
+#: Counting characters is much cheaper for an engine than a pattern that counts digits.
+_LONGEST_NUMBER = 120
 
 
 def reading(column: Expression) -> Part:
     """The column as double precision, usable where there is a finite number."""
+    import ibis
+
     kind = column.type()
     if kind.is_string():
         # Engines disagree about what else is a number (hexadecimal, underscores, suffixes).
-        number = matched(column, _NUMBER).cast("float64")
+        short = ibis.ifelse(column.length() <= _LONGEST_NUMBER, column, ibis.null("string"))
+        number = converted(short, _NUMBER, lambda text: text.cast("float64"))
     elif kind.is_decimal():
         # Through text, because that conversion is correctly rounded everywhere.
         number = column.cast("string").cast("float64")
@@ -54,17 +56,18 @@ def steps(number: Expression, *, cap: Fraction, grid: int) -> Expression:
 
     Nulls must have been left out: engines disagree about the larger of null and a number.
 
-    The cut comes before the conversion to an integer, which 1e300 would overflow. Since readings below 0
-    count as 0, cutting each one at the cap does not change any sum that is cut at the cap.
+    The cut comes first: 1e300 would overflow the product on some engines and the conversion to an integer on all. Since
+    readings below 0 count as 0, cutting each one at the cap does not change any sum that is cut at the cap. What two
+    roundings make of a reading at the cap lies within grid · 2⁻⁵⁰ of the grid, and is rounded to it.
     """
     import ibis
 
     scale = Fraction(grid) / cap
-    scaled = number * ibis.literal(scale.numerator, "int64").cast("float64")
+    cut = ibis.least(ibis.greatest(number, 0.0), float(cap))
+    scaled = cut * ibis.literal(scale.numerator, "int64").cast("float64")
     if scale.denominator > 1:
         scaled = scaled / ibis.literal(scale.denominator, "int64").cast("float64")
-    cut = ibis.least(ibis.greatest(scaled, 0.0), float(grid))
-    return (cut + 0.5).floor().cast("int64")
+    return (scaled + 0.5).floor().cast("int64")
 
 
 def rounded_quotient(total: Expression, count: Expression) -> Expression:

@@ -8,12 +8,16 @@ from datetime import datetime
 
 from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, SourceError
+from dpselect.tables.bytewise import bytewise
 from dpselect.tables.calendar import Calendar, Candidates, Categories, day_number
 from dpselect.tables.instants import period_index
-from dpselect.tables.parts import Expression, Part
+from dpselect.tables.parts import ONE_ARM, Expression, Part, engine_of
 from dpselect.tables.question import Question
 from dpselect.tables.readings import INFINITE, is_written, reading
 from dpselect.tables.source import Table
+
+#: A limit no table reaches.
+EVERY_ROW = 2**62
 
 
 def usable_rows(table: Table, question: Question, candidates: Candidates) -> Table:
@@ -29,14 +33,24 @@ def usable_rows(table: Table, question: Question, candidates: Candidates) -> Tab
         return kept.select("person", "stamp", "reading", slot="key")
     stamp, person, value = _long_columns(table, question)
     slot = _slot(stamp, question, candidates)
-    kept = table.filter(person.usable, slot.usable, value.usable)
-    return kept.select(person=person.value, stamp=stamp, slot=slot.value, reading=value.value)
+    texts = [name for name in (question.time, question.value) if name and table[name].type().is_string()]
+    if texts and engine_of(table) == "postgres":
+        # Without the limit, PostgreSQL would read each text anew wherever its number is mentioned.
+        key = _key(stamp, question, candidates)
+        read = table.select(person=person.value, stamp=stamp, slot=key, reading=value.value).limit(EVERY_ROW)
+        counts = _person(read["person"]).usable, reading(read["reading"]).usable
+        return read.filter(listed(read["slot"], question, candidates), *counts)
+    return table.filter(person.usable, slot.usable, value.usable).select(
+        person=person.value, stamp=stamp, slot=slot.value, reading=value.value
+    )
 
 
 def slot_keys(slot: Expression, candidates: Candidates) -> Expression:
-    """The key a slot stands for: a candidate's number, or a category's name."""
+    """The number of the candidate a slot stands for, worked out in the engine: it alone knows what it grouped."""
     if slot.type().is_date() and isinstance(candidates, Calendar):
         return slot.epoch_days() - day_number(candidates.first)
+    if slot.type().is_string():
+        return slot.cases(*((label, number) for number, label in enumerate(candidates.labels)), else_=-1)
     return slot
 
 
@@ -86,11 +100,14 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
 
 
 def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, Part]:
-    person = _person(table[question.user])
-    stamp = table[question.time] if question.time else _category(table[question.category])
+    import ibis
+
+    person = _person(bytewise(table[question.user]))
+    stamp = bytewise(table[question.time]) if question.time else _category(bytewise(table[question.category]))
     if question.value is None:
-        return stamp, person, Part(person.usable.cast("int64"), person.usable)
-    return stamp, person, reading(table[question.value])
+        # A boolean is not a number everywhere.
+        return stamp, person, Part(ibis.ifelse(person.usable, 1, 0).cast("int64"), person.usable)
+    return stamp, person, reading(bytewise(table[question.value]))
 
 
 def _key(stamp: Expression, question: Question, candidates: Candidates) -> Expression:
@@ -169,21 +186,41 @@ def _from_wide(table: Table, question: Question, candidates: Candidates) -> Tabl
     alike = len(kinds) == 1
     cells, seen = {}, Counter[int]()
     for column, place in places.items():
-        cells[f"{place}_{seen[place]}"] = table[column] if alike else reading(table[column]).or_null()
+        cells[f"{place}_{seen[place]}"] = (
+            bytewise(table[column]) if alike else reading(bytewise(table[column])).or_null()
+        )
         seen[place] += 1
-    narrow = table.select(person=_person(table[question.user]).or_null(), **cells)
-    long = narrow.pivot_longer(
-        list(cells),
-        names_to=["key", "copy"],
-        names_pattern=r"(\d+)_(\d+)",
-        names_transform=int,
-        values_to="cell",
-    )
+    narrow = table.select(person=_person(bytewise(table[question.user])).or_null(), **cells)
+    long = _turned_long(narrow, cells, engine=engine_of(table))
     # The column's own number stands in for the raw time: candidate and copy in one integer.
     stamp = long["key"].cast("int64") * (max(seen.values()) + 1) + long["copy"].cast("int64")
     value = reading(long["cell"]).or_null() if alike else long["cell"]
     key = long["key"].cast("int64")
     return long.select("person", stamp=stamp, key=key, reading=value, written=is_written(long["cell"]))
+
+
+def _turned_long(narrow: Table, cells: Iterable[str], *, engine: str) -> Table:
+    """One row per person and cell: ``person``, ``key``, ``copy`` and ``cell``, from columns called key_copy."""
+    import ibis
+
+    if engine not in ONE_ARM:
+        return narrow.pivot_longer(
+            list(cells),
+            names_to=["key", "copy"],
+            names_pattern=r"(\d+)_(\d+)",
+            names_transform=int,
+            values_to="cell",
+        )
+    parts = []
+    for name in cells:
+        key, copy = (ibis.literal(int(number), "int64") for number in name.split("_"))
+        parts.append(narrow.select("person", key=key, copy=copy, cell=name))
+    while len(parts) > 1:  # in halves: engines and compilers limit how deep a union may lie
+        parts = [
+            ibis.union(*parts[place : place + 2]) if parts[place + 1 :] else parts[place]
+            for place in range(0, len(parts), 2)
+        ]
+    return parts[0]
 
 
 def _column_index(column: str, question: Question, candidates: Candidates) -> int | None:

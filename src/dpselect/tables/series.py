@@ -12,14 +12,16 @@ from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.answer import BoundedQuery
+from dpselect.tables.bytewise import bytewise
 from dpselect.tables.calendar import Calendar
 from dpselect.tables.curator import CuratorReport
+from dpselect.tables.failures import engine_failures
 from dpselect.tables.guards import Seen, refuse_unread
 from dpselect.tables.instants import carries_zone, period_index
 from dpselect.tables.question import exact_number, whole_number, written_sensitivity
 from dpselect.tables.readings import is_written, reading
 from dpselect.tables.rows import check_columns
-from dpselect.tables.source import engine_failures, open_source
+from dpselect.tables.source import open_source
 
 
 def series_query(
@@ -78,12 +80,13 @@ def series_query(
     table = open_source(source)
     check_columns(table, [time, value])
     with engine_failures("reading the series"):
+        stamp, number = bytewise(table[time]), bytewise(table[value])
         rows = table.select(
-            stamp=table[time],
-            key=period_index(table[time], calendar=candidates, time_format=time_format),
-            reading=reading(table[value]).or_null(),
-            zoned=carries_zone(table[time]) if table[time].type().is_string() else table[time].notnull() & False,
-            written=is_written(table[value]),
+            stamp=stamp,
+            key=period_index(stamp, calendar=candidates, time_format=time_format),
+            reading=reading(number).or_null(),
+            zoned=carries_zone(stamp) if stamp.type().is_string() else stamp.notnull() & False,
+            written=is_written(number),
         )
         found = rows.to_pyarrow().to_pydict()
     sums: defaultdict[int, Fraction] = defaultdict(Fraction)

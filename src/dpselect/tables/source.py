@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import glob
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from itertools import count
 from pathlib import Path
@@ -13,8 +12,10 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from dpselect.checks import refuse
-from dpselect.errors import DPSelectError, SourceError
+from dpselect.errors import SourceError
 from dpselect.tables.csv_files import read_csv
+from dpselect.tables.failures import BROKEN_FILE, engine_failures
+from dpselect.tables.secrets import shown
 
 #: An Ibis table; Ibis is imported only when one is opened.
 Table: TypeAlias = Any
@@ -23,8 +24,8 @@ _ENDINGS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parq
 #: Places files can live that an engine fetches by itself.
 _REMOTE = ("s3://", "gs://", "gcs://", "az://", "abfss://", "hdfs://", "http://", "https://")
 _NUMBERED = count()
-#: What an engine stumbles on, most of the time.
-BROKEN_FILE = "in a file, a row with too many or too few fields, an open quote, text not in UTF-8, a broken gzip"
+#: How long to wait for a server that does not answer, unless the URL or the options say ``connect_timeout``.
+CONNECT_SECONDS = 15
 
 
 def open_source(
@@ -89,25 +90,6 @@ def _ibis() -> Any:
     return ibis
 
 
-@contextmanager
-def engine_failures(doing: str, *, likely: str = BROKEN_FILE, package: str | None = None) -> Iterator[None]:
-    """Turns whatever an engine raises into one line, without the engine's own text, which may quote rows."""
-    try:
-        with warnings.catch_warnings():
-            # What Ibis and its engines have to settle between them (calls on their way out) is theirs.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.simplefilter("ignore", FutureWarning)
-            yield
-    except (DPSelectError, NameError):
-        raise
-    except ImportError as failure:
-        raise SourceError(f"{doing} needs a package that is not installed: {package or failure.name}") from None
-    except MemoryError:
-        raise SourceError(f"{doing} ran out of memory; use DuckDB with a memory_limit, or Spark") from None
-    except Exception as failure:  # engines share no base class
-        raise SourceError(f"{doing} failed ({type(failure).__name__}); likely causes: {likely}") from None
-
-
 def _engine_name(backend: object) -> str:
     known = sorted({entry.name for entry in entry_points(group="ibis.backends")})
     name = "pyspark" if backend == "spark" else backend
@@ -130,11 +112,11 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
         else:
             found += sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - patterns may be absolute
     if not found:
-        raise SourceError(f"no file matches {str(data)!r}; check the path")
+        raise SourceError(f"no file matches {shown(data)}; check the path")
     kinds = {_kind(name) for name in found}
     if None in kinds or len(kinds) != 1:
         raise SourceError(
-            f"cannot tell how to read {str(data)!r}; files must end in .csv, .csv.gz or .parquet, all alike"
+            f"cannot tell how to read {shown(data)}; files must end in .csv, .csv.gz or .parquet, all alike"
         )
     return found
 
@@ -171,7 +153,7 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
     place = rest.partition("?")[0]
     # Connecting would create the file: a slip in the path must not end as an empty answer.
     if scheme in ("duckdb", "sqlite") and not Path(place).is_file():
-        raise SourceError(f"no database file at {place!r}; check the path")
+        raise SourceError(f"no database file at {shown(place)}; check the path")
     # The URL may hold a password, so messages name only the scheme.
     with engine_failures(
         f"connecting to the {scheme} database",
@@ -186,12 +168,27 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
                 from dpselect.tables.spark import spark_session
 
                 spark_session(settings)  # Ibis would start one that prints
-            connection = _ibis().connect(url, **settings)
+            connection = _connected(url, engine, settings)
     with engine_failures(f"opening table {table!r}", likely="the table's name, or what you may read"):
         try:
             return connection.table(table)
         except _ibis().common.exceptions.TableNotFound:
             raise SourceError(f"the database has no table {table!r}; check the name") from None
+
+
+def _connected(url: str, engine: str, settings: Mapping[str, Any]) -> Any:
+    """A connection that gives up after a while when nobody answers, and that shows instants in UTC."""
+    wanted: dict[str, Any] = {}
+    if engine in ("postgres", "mysql"):
+        wanted["connect_timeout"] = CONNECT_SECONDS
+    if engine == "mysql":
+        # Ibis asks for the zone 'UTC' by name, which a server without zone tables does not know.
+        wanted |= {"charset": "utf8mb4", "init_command": "SET time_zone = '+00:00'"}
+    named = dict(parse_qsl(url.partition("?")[2]))
+    wanted = {name: value for name, value in wanted.items() if name not in named} | dict(settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return _ibis().connect(url, **wanted)
 
 
 def _engine_name_or_none(scheme: str) -> str | None:
