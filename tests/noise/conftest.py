@@ -37,7 +37,8 @@ class WatchedEntropy(SeededEntropy):
 
     def prefixes(self) -> list[tuple[int, int]]:
         """The bits every candidate of a one-block noisy maximum got at once: (prefix, length) each."""
-        cells, tail_bytes = self.words_given[0].tolist(), self.words_given[1].tolist()
+        cells = self.words_given[0].tolist()
+        tail_bytes = self.words_given[1].tolist() if max(cells) >= FIRST_TAIL_CELL else []
         return [(c << 8 | tail_bytes.pop(0), 24) if c >= FIRST_TAIL_CELL else (c, 16) for c in cells]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpselect.noise import argmax
 from dpselect.noise.argmax import decide, noisy_argmax
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.inputs import scores
@@ -36,16 +38,21 @@ SCALES: list[Any] = [1.0, 0.1, Fraction(1, 3), 1e-300, 1e300, 1e308, TINY, 64.0]
 def check_against_the_judge(
     values: Any, scale: Any, law: Law, *, watched: Any, judge: Any, seed: int, cells: list[int] | None
 ) -> int:
-    entropy = watched(seed, cells=cells)
-    chosen, draws = decide(scores(values), scale=scale, law=law, entropy=entropy)
     exact = [Fraction(value) if not isinstance(value, np.generic) else Fraction(value.item()) for value in values]
-    prefixes = entropy.prefixes()
-    for i, draw in draws.items():  # what was drawn later continues what was drawn first
-        prefix, length = prefixes[i]
-        assert draw.prefix >> (draw.length - length) == prefix
-    winner = judge(exact, scale=Fraction(scale), law=law, prefixes=prefixes, draws=draws, chosen=chosen)
-    assert chosen == winner
-    return len(draws)
+    found = []
+    for few in (argmax._FEW, 0):  # in lists where there are few, and in arrays: both, with the same bits
+        entropy = watched(seed, cells=cells)
+        with mock.patch.object(argmax, "_FEW", few):
+            chosen, draws = decide(scores(values), scale=scale, law=law, entropy=entropy)
+        prefixes = entropy.prefixes()
+        for i, draw in draws.items():  # what was drawn later continues what was drawn first
+            prefix, length = prefixes[i]
+            assert draw.prefix >> (draw.length - length) == prefix
+        winner = judge(exact, scale=Fraction(scale), law=law, prefixes=prefixes, draws=draws, chosen=chosen)
+        assert chosen == winner
+        found.append((chosen, len(draws)))
+    assert found[0] == found[1]
+    return found[0][1]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)

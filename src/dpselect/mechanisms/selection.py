@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from dpselect.checks import FloatArray, counts, one, refuse, unwrap
 from dpselect.errors import InvalidData
 from dpselect.mechanisms.outcomes import Ranking, Selection, Selections, noise_of
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_scores
 from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.noise.inputs import FloatScores
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import noisy_argmax_rows
 from dpselect.privacy.classical import upward
@@ -107,10 +108,10 @@ class NoisyMax(ABC):
         """
         noise = noise_of(entropy)
         names = _names(values, labels)
-        admitted = _towards(goal, admit(values, family=self.family, outside=outside))
+        admitted = _towards(goal, admit_scores(values, family=self.family, outside=outside))
         _check_labels(names, len(admitted))
         # The cost comes first: if it cannot be stated, nothing is drawn.
-        loss = Loss(epsilon=one_epsilon(self, candidates=len(admitted)))
+        loss = one_loss(self, len(admitted))
         index = noisy_argmax(admitted, scale=self.noise_scale, law=self.law, entropy=entropy)
         return Selection(index=index, loss=loss, noise=noise, label=None if names is None else names[index])
 
@@ -129,7 +130,7 @@ class NoisyMax(ABC):
         number = int(one(counts, "times", times, least=1))
         if not isinstance(admitted, np.ndarray):
             raise InvalidData("values must be doubles, or integers within ±2**53, to be released many times at once")
-        each = Fraction(one_epsilon(self, candidates=len(admitted)))
+        each = Fraction(one_loss(self, len(admitted)).epsilon)
         rows = np.broadcast_to(admitted, (number, len(admitted)))
         indices = noisy_argmax_rows(rows, scale=self.noise_scale, law=self.law, entropy=entropy)
         return Selections(indices=indices, loss=Loss(epsilon=upward(number * each)), noise=noise)
@@ -176,13 +177,16 @@ class NoisyMax(ABC):
         return _peeled(self, "rho", int(one(counts, "candidates", candidates, least=1)), int(one(counts, "k", k)))
 
 
-def _towards(goal: Goal, values: FloatArray | list[Fraction]) -> FloatArray | list[Fraction]:
+Numbers = TypeVar("Numbers", FloatArray | list[Fraction], FloatScores | list[Fraction])
+
+
+def _towards(goal: Goal, values: Numbers) -> Numbers:
     """The values, negated (exactly) where the smallest is looked for."""
     if goal == "largest":
         return values
     if goal != "smallest":
         raise refuse("goal", goal, '"largest" or "smallest"')
-    return -values if isinstance(values, np.ndarray) else [-value for value in values]
+    return [-value for value in values] if isinstance(values, list) else -values
 
 
 def _names(values: PrivateValues, labels: Labels | None) -> Any | None:
@@ -205,9 +209,9 @@ def _check_labels(names: Any | None, candidates: int) -> None:
 
 # Costs depend on public parameters only and can take milliseconds to integrate: remember them.
 @lru_cache(maxsize=4096)
-def one_epsilon(mechanism: NoisyMax, *, candidates: int) -> float:
-    """ε of one selection; naming the only candidate says nothing."""
-    return float(mechanism.epsilon(candidates=candidates)) if candidates > 1 else 0.0
+def one_loss(mechanism: NoisyMax, candidates: int) -> Loss:
+    """The cost of one selection; naming the only candidate says nothing."""
+    return Loss(epsilon=float(mechanism.epsilon(candidates=candidates)) if candidates > 1 else 0.0)
 
 
 @lru_cache(maxsize=4096)

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from dpselect.checks import LARGEST_COUNT, FloatArray, refuse
 from dpselect.errors import InvalidData
+from dpselect.noise.inputs import FloatScores
 from dpselect.privacy.family import QueryFamily
 
 #: What to do with a value outside [lower, upper].
@@ -28,6 +29,7 @@ OutsidePolicy: TypeAlias = Literal["refuse", "clip"]
 #: Anything with one dimension and numbers in it: arrays, sequences, pandas and Polars series.
 PrivateValues: TypeAlias = ArrayLike | Sequence[Fraction] | Any
 
+_DOUBLE = np.dtype(np.float64)
 _FLOATS: set[type] = {float, np.float64, np.float32, np.float16}
 _WHOLE: set[type] = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
 
@@ -65,6 +67,14 @@ def admit(
     >>> admit([Fraction(1, 3), 1], family=family)
     [Fraction(1, 3), Fraction(1, 1)]
     """
+    admitted = admit_scores(values, family=family, outside=outside)
+    return admitted.array if isinstance(admitted, FloatScores) else admitted
+
+
+def admit_scores(
+    values: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse"
+) -> FloatScores | list[Fraction]:
+    """:func:`admit` for a noisy maximum: doubles come with what the check found out about them."""
     if outside not in ("refuse", "clip"):
         raise refuse("outside", outside, '"refuse" or "clip"')
     array = _as_array(values)
@@ -72,16 +82,16 @@ def admit(
         return _admit_exact(array, family, outside)
     # Within ±2^53 every integer is a double; further out conversion rounds, never across the range's ends.
     numbers: FloatArray = array.astype(np.float64, copy=False)
-    # A minimum and a maximum need no memory, take no short cuts, and are NaN if anything is.
-    least, largest = float(numbers.min()), float(numbers.max())
+    # Looking for the least and the largest needs no memory and takes no short cuts, and a NaN is found as both.
+    least, largest = float(numbers[numbers.argmin()]), float(numbers[numbers.argmax()])
     if math.isnan(least):
         raise InvalidData(_NOT_NUMBERS)
     if outside == "clip":
-        clipped: FloatArray = np.clip(numbers, family.lower, family.upper)
-        return clipped
+        numbers = np.clip(numbers, family.lower, family.upper)
+        least, largest = (min(max(end, family.lower), family.upper) for end in (least, largest))
     if not (family.lower <= least and largest <= family.upper):
         raise InvalidData(_OUTSIDE)
-    return numbers
+    return FloatScores(numbers, least=least, largest=largest)
 
 
 def admit_one(value: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse") -> float | Fraction:
@@ -102,6 +112,8 @@ def _holds_whole_numbers(family: QueryFamily) -> bool:
 
 def _as_array(values: PrivateValues) -> np.ndarray[Any, np.dtype[Any]]:
     """A 1-d array of floats, integers or (dtype object) exact numbers; every conversion here is exact."""
+    if type(values) is np.ndarray and values.dtype == _DOUBLE and values.ndim == 1 and len(values):
+        return values  # the usual case needs none of the care below
     if isinstance(values, (str, bytes, set, frozenset, dict)):
         raise InvalidData(_ONE_DIMENSION)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):

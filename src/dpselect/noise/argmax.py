@@ -4,6 +4,9 @@ Every candidate gets 16 random bits, which name a cell of the noise with known e
 uppermost 1/256 get 8 more. A candidate stays only while its upper end reaches the best lower end seen.
 Nearly always one is left; if not, the rest is decided by drawing more bits (THEORY §7).
 
+A handful of candidates goes the same way in plain Python, bit for bit: a call on an array costs as much as several
+candidates.
+
 Time that does not tell: every candidate goes through the same passes whatever the values are, and how many
 are split a second time depends on the random bits alone. What remains: candidates that are still tied get
 more bits, which takes some 0.1 ms longer. With d equal scores the chance is about d/2^23 (one release in ten
@@ -12,7 +15,7 @@ at d = 10^6, one in a thousand at d = 10^3); with one clear winner it is next to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +27,11 @@ from dpselect.noise.inputs import Exact, Scores, Values, check_scale, scores
 from dpselect.noise.quantiles import CELLS, FIRST_TAIL_CELL, NORMAL, Law
 
 _BLOCK = 1 << 15
+#: Up to so many candidates plain Python is quicker than arrays.
+_FEW = 20
+_WORD, _BYTE = np.dtype(np.uint16), np.dtype(np.uint8)
+#: NumPy takes up arrays without dimensions quicker than it takes up numbers.
+_EIGHT, _FIRST_OF_TAIL = np.array(8, dtype=_WORD), np.array(FIRST_TAIL_CELL, dtype=_WORD)
 _INFINITY = float("inf")
 
 
@@ -34,7 +42,7 @@ def noisy_argmax(values: Values, *, scale: Exact, law: Law = NORMAL, entropy: En
     ----------
     values
         One number per candidate: an array of floats or integers, or a list of ints, floats and Fractions.
-        All are taken at their exact value.
+        All are taken at their exact value. Doubles that were checked before come as ``FloatScores``.
     scale
         What the noise is multiplied by (σ for the normal law); also taken at its exact value.
     law
@@ -59,89 +67,152 @@ def noisy_argmax(values: Values, *, scale: Exact, law: Law = NORMAL, entropy: En
     return chosen
 
 
-@dataclass
-class _Finalists:
-    """Candidates that may still win: index, bits drawn so far, upper end of the score."""
-
-    indices: list[int]
-    draws: list[LazyDraw]
-    uppers: list[float]
-
-    def keep(self, cutoff: float) -> None:
-        kept = [k for k, upper in enumerate(self.uppers) if upper > cutoff]
-        self.indices = [self.indices[k] for k in kept]
-        self.draws = [self.draws[k] for k in kept]
-        self.uppers = [self.uppers[k] for k in kept]
-
-
 def decide(candidates: Scores, *, scale: Exact, law: Law, entropy: Entropy) -> tuple[int, dict[int, LazyDraw]]:
-    """The winner, and the draws of those who could not be ruled out at once (for tests of exactness)."""
+    """The winner, and every draw of which more is known than its first bits (for tests of exactness)."""
     scale = check_scale("scale", scale)
     origin = candidates.largest()
-    distances = candidates.distances(origin=origin, scale=scale)
-    finalists = _Finalists([], [], [])
-    best = -_INFINITY
-    for start in range(0, len(candidates), _BLOCK):
-        stop = min(start + _BLOCK, len(candidates))
-        best = _screen(distances(start, stop), start, best, law=law, entropy=entropy, finalists=finalists)
-    if len(finalists.indices) > 1:
-        finalists.keep(_cutoff(best))
-    draws = dict(zip(finalists.indices, finalists.draws, strict=True))
-    if len(finalists.indices) == 1:
-        return finalists.indices[0], draws
+    number = len(candidates)
+    if number <= _FEW:
+        block: _Noised = _Few(candidates.few_distances(origin=origin, scale=scale), law=law, entropy=entropy)
+        best = block.best()
+        left = block.reaching(_cutoff(best))
+        if len(left) == 1:
+            return left[0], block.draws
+        finalists = [(at, block.upper_end(at), block.draw(at)) for at in left]
+    else:
+        distances = candidates.distances(origin=origin, scale=scale)
+        finalists, best = [], -_INFINITY
+        for start in range(0, number, _BLOCK):
+            block = _Many(distances(start, min(start + _BLOCK, number)), law=law, entropy=entropy)
+            best = max(best, block.best())
+            left = block.reaching(_cutoff(best))
+            if number <= _BLOCK and len(left) == 1:
+                return left[0], block.draws
+            # Draws, not blocks, are kept: a block is as large as its part of the values.
+            finalists += [(start + at, block.upper_end(at), block.draw(at)) for at in left]
+    cutoff = _cutoff(best)
+    draws = {index: draw for index, upper, draw in finalists if upper > cutoff}
+    indices = list(draws)
+    if len(indices) == 1:
+        return indices[0], draws
     unit = Fraction(scale)
     noisy = [NoisyValue(candidates.exact(i), scale=unit, draw=draw) for i, draw in draws.items()]
-    return finalists.indices[largest(noisy)], draws
+    return indices[largest(noisy)], draws
 
 
-def _screen(
-    distance: NDArray[np.float64],
-    start: int,
-    best: float,
-    *,
-    law: Law,
-    entropy: Entropy,
-    finalists: _Finalists,
-) -> float:
-    """Noise one block, add who may still win to the finalists, return the best lower end so far."""
-    cells = entropy.words(len(distance), dtype=np.uint16)
-    upper = law.cells.upper.take(cells)
-    tail = (cells >= FIRST_TAIL_CELL).nonzero()[0]
-    # The shift drops the eight leading ones that all cells of the tail share.
-    tail_cells = (cells[tail] << 8) | entropy.words(len(tail), dtype=np.uint8)
-    upper[tail] = law.tail_cells.upper.take(tail_cells)
-    refined: dict[int, LazyDraw] = {}
-    for at in tail[tail_cells == CELLS - 1].tolist():
-        draw = LazyDraw(law, entropy=entropy, prefix=(1 << 24) - 1, length=24)
-        upper[at] = _finite_bounds(draw)[1]
-        refined[at] = draw
-    upper += distance
+class _Noised(ABC):
+    """Candidates that have their first bits: 16 each, 24 in the uppermost cells."""
 
-    def draw_of(at: int) -> LazyDraw:
-        if at in refined:
-            return refined[at]
-        place = int(np.searchsorted(tail, at))
-        if place < len(tail) and tail[place] == at:
-            prefix = (FIRST_TAIL_CELL << 8) + int(tail_cells[place])
-            return LazyDraw(law, entropy=entropy, prefix=prefix, length=24)
-        return LazyDraw(law, entropy=entropy, prefix=int(cells[at]), length=16)
+    def __init__(self, *, law: Law, entropy: Entropy) -> None:
+        self._law = law
+        self._entropy = entropy
+        #: The draws that were looked at one by one.
+        self.draws: dict[int, LazyDraw] = {}
 
-    leader = int(upper.argmax())
-    refined[leader] = draw_of(leader)
-    best = max(best, float(distance[leader]) + _lower_end(refined[leader]))
-    for at in (upper > _cutoff(best)).nonzero()[0].tolist():
-        finalists.indices.append(start + at)
-        finalists.draws.append(draw_of(at))
-        finalists.uppers.append(float(upper[at]))
-    return best
+    @abstractmethod
+    def known(self, at: int) -> tuple[int, int]:
+        """The bits a candidate was given, and how many."""
+
+    @abstractmethod
+    def upper_end(self, at: int) -> float:
+        """What a candidate's score cannot exceed."""
+
+    @abstractmethod
+    def best(self) -> float:
+        """The lower end of the score whose upper end is the largest."""
+
+    @abstractmethod
+    def reaching(self, cutoff: float) -> list[int]:
+        """Those whose upper end is above the cutoff."""
+
+    def draw(self, at: int) -> LazyDraw:
+        """A candidate's draw, to be refined; always the same one."""
+        if at not in self.draws:
+            prefix, length = self.known(at)
+            self.draws[at] = LazyDraw(self._law, entropy=self._entropy, prefix=prefix, length=length)
+        return self.draws[at]
+
+    def _lower_end_of_noise(self, at: int) -> float:
+        if at not in self.draws:
+            prefix, length = self.known(at)
+            if length == 24:
+                return self._law.tail_cells.lower.item(prefix & (CELLS - 1))
+            if prefix or self._law.least == 0.0:
+                return self._law.cells.lower.item(prefix)
+        return _finite_bounds(self.draw(at))[0]
 
 
-def _lower_end(draw: LazyDraw) -> float:
-    if draw.length == 16 and (draw.prefix or draw.law.least == 0.0):
-        return float(draw.law.cells.lower[draw.prefix])
-    if draw.length == 24:
-        return float(draw.law.tail_cells.lower[draw.prefix & (CELLS - 1)])
-    return _finite_bounds(draw)[0]
+class _Few(_Noised):
+    """A handful of candidates, in lists."""
+
+    def __init__(self, distance: list[float], *, law: Law, entropy: Entropy) -> None:
+        super().__init__(law=law, entropy=entropy)
+        self._distance = distance
+        words = entropy.words(len(distance), dtype=_WORD)
+        ends: list[float] = law.cells.upper.take(words).tolist()
+        self._cells: list[int] = words.tolist()
+        self._tail: dict[int, int] = {}
+        self._upper = [end + away for end, away in zip(ends, distance, strict=True)]
+        if max(self._cells) >= FIRST_TAIL_CELL:
+            self._split_the_tail()
+
+    def _split_the_tail(self) -> None:
+        ends = self._law.tail_cells.upper
+        tail = [at for at, cell in enumerate(self._cells) if cell >= FIRST_TAIL_CELL]
+        for at, more in zip(tail, self._entropy.words(len(tail), dtype=_BYTE).tolist(), strict=True):
+            self._tail[at] = prefix = self._cells[at] << 8 | more
+            end = ends.item(prefix & (CELLS - 1))
+            self._upper[at] = (end if end < _INFINITY else _finite_bounds(self.draw(at))[1]) + self._distance[at]
+
+    def known(self, at: int) -> tuple[int, int]:
+        return (self._tail[at], 24) if at in self._tail else (self._cells[at], 16)
+
+    def upper_end(self, at: int) -> float:
+        return self._upper[at]
+
+    def best(self) -> float:
+        leader = self._upper.index(max(self._upper))
+        return self._distance[leader] + self._lower_end_of_noise(leader)
+
+    def reaching(self, cutoff: float) -> list[int]:
+        return [at for at, upper in enumerate(self._upper) if upper > cutoff]
+
+
+class _Many(_Noised):
+    """A block of candidates, in arrays."""
+
+    def __init__(self, distance: NDArray[np.float64], *, law: Law, entropy: Entropy) -> None:
+        super().__init__(law=law, entropy=entropy)
+        self._distance = distance
+        self._cells: NDArray[np.uint16] = entropy.words(len(distance), dtype=_WORD)
+        self._upper = upper = law.cells.upper.take(self._cells)
+        self._tail = tail = (self._cells >= _FIRST_OF_TAIL).nonzero()[0]
+        if len(tail):
+            # The shift drops the eight leading ones that all cells of the tail share.
+            self._tail_cells = (self._cells[tail] << _EIGHT) | entropy.words(len(tail), dtype=_BYTE)
+            ends = law.tail_cells.upper.take(self._tail_cells)
+            upper[tail] = ends
+            if ends.item(ends.argmax()) == _INFINITY:
+                for at in tail[self._tail_cells == CELLS - 1].tolist():
+                    upper[at] = _finite_bounds(self.draw(at))[1]
+        upper += distance
+
+    def known(self, at: int) -> tuple[int, int]:
+        cell: int = self._cells.item(at)
+        if cell < FIRST_TAIL_CELL:
+            return cell, 16
+        return (FIRST_TAIL_CELL << 8) + self._tail_cells.item(self._tail.searchsorted(at)), 24
+
+    def upper_end(self, at: int) -> float:
+        return self._upper.item(at)
+
+    def best(self) -> float:
+        leader = int(self._upper.argmax())
+        return self._distance.item(leader) + self._lower_end_of_noise(leader)
+
+    def reaching(self, cutoff: float) -> list[int]:
+        found: list[int] = (self._upper > cutoff).nonzero()[0].tolist()
+        return found
 
 
 def _finite_bounds(draw: LazyDraw) -> tuple[float, float]:

@@ -25,12 +25,13 @@ from dpselect.checks import FloatArray, refuse
 from dpselect.errors import InvalidData
 
 #: What the releases accept.
-Values: TypeAlias = NDArray[Any] | Sequence[float | int | Fraction]
+Values: TypeAlias = "NDArray[Any] | Sequence[float | int | Fraction] | FloatScores"
 #: A number taken at its exact value.
 Exact: TypeAlias = float | int | Fraction
 #: ``distances(start, stop)`` of some values from a fixed origin, in units of a fixed scale.
 Distances: TypeAlias = Callable[[int, int], FloatArray]
 
+_DOUBLE = np.dtype(np.float64)
 _MOST_RATIONAL_SCALE = Fraction(2**1000)
 _LEAST_RATIONAL_SCALE = 1 / _MOST_RATIONAL_SCALE
 _FINITE = "values must be finite; there is a NaN or an infinity among them"
@@ -53,6 +54,9 @@ class Scores(Protocol):
     def distances(self, *, origin: Exact, scale: Exact) -> Distances:
         """How to measure: each distance within 2^-50 of itself, or 2^-1000; beyond the doubles, infinite."""
 
+    def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
+        """All of them at once, as good, for a handful of values."""
+
 
 def scores(values: Values) -> Scores:
     """Check values at the door.
@@ -65,6 +69,10 @@ def scores(values: Values) -> Scores:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidData("values must not be masked; give every candidate a value")
+    if type(values) is FloatScores:
+        return values
+    if type(values) is np.ndarray and values.dtype == _DOUBLE and values.ndim == 1 and len(values):
+        return FloatScores.checked(values)
     try:
         array = _without_rounding(values) if isinstance(values, (list, tuple)) else np.asarray(values)
     except ValueError:
@@ -74,7 +82,7 @@ def scores(values: Values) -> Scores:
     if array.size == 0:
         raise InvalidData("values must not be empty")
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
-        return _FloatScores(array)
+        return FloatScores.checked(array)
     if array.dtype.kind in "iu":
         return _IntegerScores(array)
     if array.dtype.kind == "O":
@@ -148,45 +156,78 @@ def nearest_double(number: Exact, *, clip: bool = False) -> float:
         return beyond if number > 0 else -beyond
 
 
-class _FloatScores:
-    """Doubles (or shorter floats)."""
+class FloatScores:
+    """Doubles (or shorter floats), all of them between two finite ones."""
 
-    def __init__(self, array: NDArray[Any]) -> None:
-        self._array = array
-        self._least, self._largest = float(array.min()), float(array.max())
-        # A NaN anywhere makes both of them NaN.
-        if not (math.isfinite(self._least) and math.isfinite(self._largest)):
+    def __init__(self, array: NDArray[Any], *, least: float, largest: float) -> None:
+        self.array = array
+        self._least, self._largest = least, largest
+
+    @classmethod
+    def checked(cls, array: NDArray[Any]) -> FloatScores:
+        """An array that may hold anything; what is not finite is refused."""
+        # Quicker than a minimum and a maximum; a NaN anywhere is found as both of them.
+        least, largest = float(array[array.argmin()]), float(array[array.argmax()])
+        if not (-math.inf < least and largest < math.inf):
             raise InvalidData(_FINITE)
+        return cls(array, least=least, largest=largest)
 
     def __len__(self) -> int:
-        return len(self._array)
+        return len(self.array)
+
+    def __neg__(self) -> FloatScores:
+        return FloatScores(-self.array, least=-self._largest, largest=-self._least)
 
     def largest(self) -> float:
+        """The largest."""
         return self._largest
 
     def exact(self, index: int) -> Fraction:
-        return Fraction(float(self._array[index]))
+        """One of them, exactly."""
+        return Fraction(float(self.array[index]))
 
     def near(self, number: Fraction) -> float:
+        """The double closest to ``number``."""
         return nearest_double(number, clip=True)
 
     def distances(self, *, origin: Exact, scale: Exact) -> Distances:
-        array, zero, unit = self._array, np.float64(origin), np.float64(nearest_double(scale))
-        if max(abs(float(zero)), abs(self._least), abs(self._largest)) > 2.0**1022:
-            return lambda start, stop: _huge_distances(array[start:stop], zero=zero, unit=unit)
+        """How to measure, block by block."""
+        array, zero, unit = self.array, float(origin), nearest_double(scale)
+        if max(abs(zero), abs(self._least), abs(self._largest)) > 2.0**1022:
+            return lambda start, stop: _huge_distances(array[start:stop], zero=np.float64(zero), unit=np.float64(unit))
+        if not 2.0**-1000 <= unit <= 2.0**1000:
+            return lambda start, stop: _divided_distances(array[start:stop], zero, unit)
         # Multiplying is quicker than dividing; the reciprocal of a usual scale is a normal number.
-        factor = np.float64(1.0) / unit if 2.0**-1000 <= unit <= 2.0**1000 else None
+        factor = 1.0 / unit
+        return lambda start, stop: _multiplied_distances(array[start:stop], zero, factor)
 
-        def measure(start: int, stop: int) -> FloatArray:
-            found: FloatArray = np.subtract(array[start:stop], zero, dtype=np.float64)
-            with np.errstate(over="ignore", under="ignore"):
-                if factor is None:
-                    found /= unit
-                else:
-                    found *= factor
-            return found
+    def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
+        """All distances at once."""
+        zero, unit = float(origin), nearest_double(scale)
+        if max(abs(zero), abs(self._least), abs(self._largest)) > 2.0**1022 or not 2.0**-1000 <= unit <= 2.0**1000:
+            return _all_of(self, origin=origin, scale=scale)
+        factor = 1.0 / unit
+        return [(value - zero) * factor for value in self.array.tolist()]
 
-        return measure
+
+def _all_of(values: Scores, *, origin: Exact, scale: Exact) -> list[float]:
+    found: list[float] = values.distances(origin=origin, scale=scale)(0, len(values)).tolist()
+    return found
+
+
+# As a decorator, silence about overflow costs half of what it costs as a context.
+@np.errstate(over="ignore", under="ignore")
+def _multiplied_distances(block: NDArray[Any], zero: float, factor: float) -> FloatArray:
+    found: FloatArray = np.subtract(block, zero, dtype=np.float64)
+    found *= factor
+    return found
+
+
+@np.errstate(over="ignore", under="ignore")
+def _divided_distances(block: NDArray[Any], zero: float, unit: float) -> FloatArray:
+    found: FloatArray = np.subtract(block, zero, dtype=np.float64)
+    found /= unit
+    return found
 
 
 def _huge_distances(block: NDArray[Any], *, zero: np.float64, unit: np.float64) -> FloatArray:
@@ -233,6 +274,9 @@ class _IntegerScores:
 
         return measure
 
+    def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
+        return _all_of(self, origin=origin, scale=scale)
+
 
 class _RationalScores:
     """Exact numbers, one by one: ints, Fractions, Decimals, and floats at their exact value."""
@@ -257,6 +301,9 @@ class _RationalScores:
         return lambda start, stop: np.array(
             [nearest_double((number - zero) / unit) for number in numbers[start:stop]], dtype=np.float64
         )
+
+    def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
+        return _all_of(self, origin=origin, scale=scale)
 
 
 def private_rational(value: object) -> Fraction:
