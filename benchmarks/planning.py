@@ -20,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dpselect import QueryFamily
+from dpselect import GaussianAboveThreshold, QueryFamily
 from dpselect.noise.entropy import SeededEntropy
+from dpselect.noise.quantiles import NORMAL
 from dpselect.planning import Job, Model, Plan, Profile, compare
-from dpselect.planning.run_costs import gaussian_losses, pure_rule
-from dpselect.planning.stream_simulation import RunRule, Settings, StandardNoise, f1_scores, simulate_fresh
+from dpselect.planning.costs import pure_rule, transcript_losses
+from dpselect.planning.simulation import RunRule, Settings, StandardNoise, f1_scores, simulate_fresh
 
 DATA = Path(os.environ.get("DPSELECT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -56,13 +57,13 @@ def paper_best(
 ) -> tuple[float, float]:
     """(F1, σ_X) of the published settings, the best σ_X in hindsight, runs started while anything is left."""
     line = np.linspace(*sigmas, 13)
-    settings = Settings(threshold, line, math.sqrt(3) * line, np.zeros(13), np.ones(13))
+    settings = Settings(GaussianAboveThreshold, threshold, line, math.sqrt(3) * line, np.zeros(13), np.ones(13))
     family = QueryFamily(lower=0, upper=1, sensitivity=1 / population)
-    priced = pure_rule(gaussian_losses(family, settings), longest=len(values), epsilon=epsilon, detail="exact")
+    priced = pure_rule(transcript_losses(family, settings), longest=len(values), epsilon=epsilon, detail="exact")
     needed = np.full_like(priced.needed, -np.inf)
     needed[:, 0] = 1e-12
     rule = RunRule(priced.budget, needed, priced.topped, priced.silent)
-    noise = StandardNoise.drawn("normal", length=len(values), passes=passes, generator=np.random.default_rng(7))
+    noise = StandardNoise.drawn(NORMAL, length=len(values), passes=passes, generator=np.random.default_rng(7))
     f1 = simulate_fresh(settings, rule, values=values, noise=noise).f1.mean(axis=1)
     return float(f1.max()), float(line[f1.argmax()])
 
@@ -125,7 +126,7 @@ def table(name: str, *, epsilons: tuple[float, ...], passes: int) -> None:
         found = compare(job, contenders=(*pure, "gaussian-release", "laplace-release"))
         spent = time.process_time() - started
         sparse = next(plan for plan in found.plans if plan.sparse)
-        gaussian = next(plan for plan in found.plans if plan.sparse and plan.sparse.law == "normal")
+        gaussian = next(plan for plan in found.plans if plan.sparse and plan.sparse.entry.noise == "Gaussian")
         cells = [f"{epsilon:g}", f"{paper:.3f} ({sigma:.3g})"]
         for plan in (sparse, gaussian, found.plan("gaussian-release"), found.plan("laplace-release")):
             f1, error = lived(plan, future, passes=passes)

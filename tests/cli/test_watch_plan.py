@@ -21,7 +21,7 @@ def plan(**changes: object) -> Plan:
         "count": 100,
         "epsilon": 1.0,
         "threshold": 0.5,
-        "parameters": {"line_scale": 0.01, "question_scale": 0.01, "clip_below": 0.2, "clip_above": 0.2},
+        "parameters": {"scale_threshold": 0.01, "scale_query": 0.01, "clip_below": 0.2, "clip_above": 0.2},
     }
     return Plan(**(settings | changes))  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ def test_a_plan_answers_a_stream(dpselect: Callable[..., object], tmp_path: Path
 
 
 def test_a_laplace_plan_answers_too_and_its_dry_run_says_so(dpselect: Callable[..., object], tmp_path: Path) -> None:
-    path = plan(contender="laplace-fresh", parameters={"line_scale": 0.01, "question_scale": 0.01}).save(
+    path = plan(contender="laplace-fresh", parameters={"scale_threshold": 0.01, "scale_query": 0.01}).save(
         tmp_path / "plan.toml"
     )
     assert "Laplace" in dpselect("watch", "--plan", path, "--dry-run").out

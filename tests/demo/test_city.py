@@ -6,14 +6,11 @@ import json
 from datetime import date
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from dpselect import GaussianNoisyMax, QueryFamily
 from dpselect.cli import main
 from dpselect.demo.city import simulate_city
 from dpselect.demo.script import WATCH_BUDGET, run_demo
-from dpselect.demo.standin import expected_accuracy, stand_in
 from dpselect.noise.entropy import SeededEntropy
 
 
@@ -69,18 +66,3 @@ def test_the_command_prints_answers_beside_the_truth(tmp_path: Path, capsys: pyt
     record = json.loads(capsys.readouterr().out)
     assert record["noise"] == "private"
     assert Path(record["page"]).is_file()
-
-
-def test_the_stand_in_depends_on_nothing_but_its_arguments() -> None:
-    family = QueryFamily(lower=2, upper=4, sensitivity=0.1)
-    values = stand_in(family, length=1000)
-    assert np.array_equal(values, stand_in(family, length=1000))
-    assert values.min() >= 2
-    assert values.max() <= 4
-
-
-def test_more_noise_is_expected_to_be_less_accurate() -> None:
-    family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-    fine, coarse = (expected_accuracy(GaussianNoisyMax(family, sigma), candidates=365) for sigma in (0.001, 0.3))
-    assert fine.shortfall < coarse.shortfall
-    assert fine.hits > 0.9 > coarse.hits

@@ -32,7 +32,7 @@ def plan_for(key, *, epsilon=1.0):
             delta=delta,
             parameters={"scale": scale_of(found)},
         )
-    parameters = {"line_scale": 0.05, "question_scale": 0.06}
+    parameters = {"scale_threshold": 0.05, "scale_query": 0.06}
     if sparse.clipped:
         parameters |= {"clip_below": 0.2, "clip_above": 0.1}
     if sparse.capped:
@@ -85,7 +85,7 @@ def test_numbers_keep_every_bit_in_toml(tmp_path_factory, line, question, epsilo
         plan_for("sparse-kept"),
         epsilon=epsilon,
         threshold=threshold,
-        parameters={"line_scale": line, "question_scale": question},
+        parameters={"scale_threshold": line, "scale_query": question},
     )
     place = tmp_path_factory.mktemp("plan") / "plan.toml"
     plan.save(place)
@@ -102,7 +102,7 @@ def test_a_plan_whose_noise_was_cut_is_refused(key):
 
 
 def test_a_sparse_vector_with_less_noise_still_keeps_its_budget():
-    bent = replace(plan_for("sparse-kept"), parameters={"line_scale": 1e-3, "question_scale": 1e-3})
+    bent = replace(plan_for("sparse-kept"), parameters={"scale_threshold": 1e-3, "scale_query": 1e-3})
     mechanism = bent.mechanism()
     assert not mechanism.fits or mechanism.ask_many([0.9] * 40).size < 40
     assert mechanism.spent <= bent.epsilon
@@ -120,7 +120,7 @@ def test_a_sparse_vector_with_less_noise_still_keeps_its_budget():
         ({"epsilon": "much"}, InvalidParameter),
         ({"delta": 0.5}, InvalidParameter),
         ({"threshold": None}, InvalidParameter),
-        ({"parameters": {"line_scale": 1.0, "sigma": 2.0}}, InvalidParameter),
+        ({"parameters": {"scale_threshold": 1.0, "sigma": 2.0}}, InvalidParameter),
         ({"family": {"lower": 0.0}}, InvalidParameter),
         ({"prediction": {"score": 1.0}}, StateRefused),
     ],
@@ -133,10 +133,10 @@ def test_damaged_documents_are_refused(change, error):
 
 def test_missing_and_wrong_numbers_are_refused_when_the_mechanism_is_built():
     plan = plan_for("laplace-kept")
-    with pytest.raises(InvalidParameter, match="question_scale must be among"):
-        replace(plan, parameters={"line_scale": 1.0}).mechanism()
-    with pytest.raises(InvalidParameter, match="line_scale"):
-        replace(plan, parameters={"line_scale": "1", "question_scale": 1.0}).mechanism()
+    with pytest.raises(InvalidParameter, match="scale_query must be among"):
+        replace(plan, parameters={"scale_threshold": 1.0}).mechanism()
+    with pytest.raises(InvalidParameter, match="scale_threshold"):
+        replace(plan, parameters={"scale_threshold": "1", "scale_query": 1.0}).mechanism()
 
 
 def test_a_file_that_is_no_plan_is_refused(tmp_path):

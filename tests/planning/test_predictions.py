@@ -9,7 +9,7 @@ import pytest
 from dpselect import QueryFamily
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning import Job, Model, Profile, compare, contenders_for
-from dpselect.planning.stream_tuning import StreamTuner
+from dpselect.planning.tuning import StreamTuner
 
 _YEAR = np.clip(0.45 + 0.2 * np.sin(np.arange(90) / 9.0) + np.random.default_rng(5).normal(0, 0.08, 90), 0, 1)
 
@@ -74,7 +74,7 @@ SELECTIONS = {
 
 
 #: One of every kind; the others are looked at where there is time.
-FEW = ("laplace-kept", "laplace-fresh", "sparse-fresh-clipped", "gaussian-release")
+FEW = ("exponential-kept", "laplace-kept", "laplace-fresh", "sparse-fresh-clipped", "gaussian-release")
 
 
 @lru_cache

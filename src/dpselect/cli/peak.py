@@ -13,11 +13,12 @@ from dpselect.cli import table_options as given
 from dpselect.cli.asking import TableAsked
 from dpselect.cli.epsilon import refuse_given
 from dpselect.cli.numbers import no_more_than, read_number
-from dpselect.cli.picking import NAMES, MechanismName, Tried, advice, noise_in_words, percent, scale_of, try_all
+from dpselect.cli.picking import NAMES, MechanismName, advice, noise_in_words, percent, scale_of, try_all
 from dpselect.cli.watch_output import keep_page, ready_for_report
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
+    from dpselect.planning.trial import Tried
     from dpselect.report.record import Report
     from dpselect.tables import BoundedQuery
 

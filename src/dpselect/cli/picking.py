@@ -1,86 +1,61 @@
-"""The mechanisms ``peak`` can use, each with the least noise for a given ε, and how they compare."""
+"""The mechanisms ``peak`` can use, under short names, and how they compare in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
-    from dpselect.demo.standin import ExpectedAccuracy
+    from dpselect.planning.trial import Tried
     from dpselect.privacy.family import QueryFamily
 
 MechanismName: TypeAlias = Literal["gaussian", "permute-and-flip", "exponential", "laplace"]
 NAMES: tuple[MechanismName, ...] = ("gaussian", "permute-and-flip", "exponential", "laplace")
+_IN_FULL = {"gaussian": "gaussian-noisy-max", "laplace": "laplace-noisy-max"}
 
 
-def calibrated(name: MechanismName, family: QueryFamily, *, candidates: int, epsilon: float) -> Any:
-    """The mechanism of that name with the least noise at ε."""
-    if name == "gaussian":
-        from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-
-        return GaussianNoisyMax.calibrated(family, candidates=candidates, epsilon=epsilon)
-    if name == "permute-and-flip":
-        from dpselect.mechanisms.classical import PermuteAndFlip
-
-        return PermuteAndFlip.calibrated(family, epsilon=epsilon)
-    if name == "exponential":
-        from dpselect.mechanisms.classical import ExponentialMechanism
-
-        return ExponentialMechanism.calibrated(family, epsilon=epsilon)
-    from dpselect.mechanisms.classical import LaplaceNoisyMax
-
-    return LaplaceNoisyMax.calibrated(family, epsilon=epsilon)
+def entry(name: str) -> Entry:
+    """What the catalogue says of a mechanism by its short name."""
+    return find(_IN_FULL.get(name, name))
 
 
-def scale_of(name: MechanismName, mechanism: Any) -> float:
+def scale_of(name: str, mechanism: Any) -> float:
     """σ, or the scale of the other laws, in the queries' unit."""
-    return float(mechanism.sigma if name == "gaussian" else mechanism.scale)
+    return entry(name).noise_of(mechanism)[0]
 
 
-def noise_in_words(name: MechanismName, mechanism: Any) -> str:
+def noise_in_words(name: str, mechanism: Any) -> str:
     """The law of the noise and its scale, in the queries' unit."""
-    law = {"gaussian": "Gaussian", "permute-and-flip": "exponential", "exponential": "Gumbel", "laplace": "Laplace"}
-    symbol = "σ =" if name == "gaussian" else "scale"
-    return f"{law[name]}, {symbol} {at_most(scale_of(name, mechanism))}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tried:
-    """A mechanism at the asked ε and what to expect of it on simulated data."""
-
-    name: MechanismName
-    mechanism: Any
-    accuracy: ExpectedAccuracy
+    symbol = "σ =" if entry(name).noise == "Gaussian" else "scale"
+    return f"{entry(name).noise}, {symbol} {at_most(scale_of(name, mechanism))}"
 
 
 def try_all(
     family: QueryFamily, *, candidates: int, epsilon: float, names: Iterable[MechanismName] = NAMES
 ) -> dict[MechanismName, Tried]:
     """Every mechanism at the same ε on the same simulated series."""
-    from dpselect.demo.standin import expected_accuracy
+    from dpselect.planning.trial import try_selections
 
-    tried: dict[MechanismName, Tried] = {}
-    for name in names:
-        mechanism = calibrated(name, family, candidates=candidates, epsilon=epsilon)
-        tried[name] = Tried(
-            name=name, mechanism=mechanism, accuracy=expected_accuracy(mechanism, candidates=candidates)
-        )
-    return tried
+    short = {entry(name).name: name for name in names}
+    tried = try_selections(family, candidates=candidates, epsilon=epsilon, names=short)
+    return {short[name]: replace(one, name=short[name]) for name, one in tried.items()}
 
 
 def advice(chosen: MechanismName, tried: dict[MechanismName, Tried]) -> str | None:
     """One line when another mechanism does clearly better at the same ε, else nothing."""
-    mine = tried[chosen].accuracy.shortfall
-    best = min(tried.values(), key=lambda one: one.accuracy.shortfall)
-    # A tenth of a percent of the range is within what 200 simulated runs cannot tell apart.
-    if best.name == chosen or best.accuracy.shortfall > 0.8 * mine or mine - best.accuracy.shortfall < 0.001:
+    from dpselect.planning.trial import clearly_better
+
+    best = clearly_better(chosen, {str(name): one for name, one in tried.items()})
+    if best is None:
         return None
     return (
         f"--mechanism {best.name} is more accurate at the same ε: on simulated data its pick falls "
-        f"{percent(best.accuracy.shortfall)} of the range short of the best, against {percent(mine)}."
+        f"{percent(best.accuracy.shortfall)} of the range short of the best, against "
+        f"{percent(tried[chosen].accuracy.shortfall)}."
     )
 
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.noise.entropy import Entropy
+    from dpselect.planning.trial import ExpectedWatch
     from dpselect.privacy.family import QueryFamily
 
 #: Without other word one question in so many is expected above.
 ONE_ABOVE_IN = 10
-_TRIALS, _LONGEST_TRIAL, _SEED = 20, 2000, 2024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,38 +103,14 @@ def usual_noise(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """How a watch does on simulated series that are above the threshold one time in ten."""
+def simulate(watching: Watching) -> ExpectedWatch:
+    """Runs the real thing on a simulated stream that reaches the threshold as often as expected."""
+    from dpselect.planning.trial import expected_watch
 
-    f1: float
-    answered: float
-    spent: float
-
-
-def simulate(watching: Watching) -> Trial:
-    """Runs the real thing on a stand-in: mean F1 against the noiseless answer, share answered and ε spent."""
-    import numpy as np
-
-    from dpselect.demo.standin import stand_in
-    from dpselect.noise.entropy import SeededEntropy
-
-    length = min(watching.questions, _LONGEST_TRIAL)
-    values = stand_in(watching.family, length=length)
-    # Moved so that the threshold is crossed as often as expected, whatever the threshold.
-    share = min(0.5, watching.expected_above / watching.questions)
-    values = values - np.quantile(values, 1 - share) + watching.threshold
-    values = np.clip(values, watching.family.lower, watching.family.upper)
-    truth = values >= watching.threshold
-    scores, answered, spent = [], [], []
-    for trial in range(_TRIALS):
-        vector = watching.build(SeededEntropy(_SEED + trial))
-        verdicts = np.zeros(length, dtype=np.bool_)
-        # A budget too small for a first question answers nothing.
-        given = vector.ask_many(values) if vector.fits else verdicts[:0]
-        verdicts[: len(given)] = given
-        both = int((verdicts & truth).sum())
-        scores.append(2.0 * both / max(1, int(verdicts.sum()) + int(truth.sum())))
-        answered.append(len(given) / length)
-        spent.append(vector.spent)
-    return Trial(f1=float(np.mean(scores)), answered=float(np.mean(answered)), spent=float(np.mean(spent)))
+    return expected_watch(
+        watching.build,
+        family=watching.family,
+        threshold=watching.threshold,
+        questions=watching.questions,
+        share=min(0.5, watching.expected_above / watching.questions),
+    )

@@ -50,10 +50,34 @@ class AboveThreshold(ABC):
         first, second = self.noise_names
         return getattr(self, first), getattr(self, second)
 
+    @classmethod
+    def offset(cls, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
+        """How far the threshold is moved so that a value on the line is ⊤ half of the time: 0 for symmetric noise."""
+        return np.zeros(np.broadcast_shapes(np.shape(scale_threshold), np.shape(scale_query)))
+
     @property
     def level(self) -> float:
-        """The public number that the threshold's noise is added to: ρ, where the noise is symmetric."""
-        return self.threshold
+        """The public number that the threshold's noise is added to: ρ, moved by :meth:`offset`."""
+        return self.threshold + float(self.offset(*self.scales))
+
+    @classmethod
+    @abstractmethod
+    def losses(
+        cls,
+        family: QueryFamily,
+        *,
+        threshold: float,
+        scale_threshold: ArrayLike,
+        scale_query: ArrayLike,
+        below: ArrayLike,
+        above: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> FloatArray:
+        """:meth:`loss` for many settings at once: noise, counts and (clipped) ranges broadcast.
+
+        For comparing settings; what is charged is the mechanism's own :meth:`loss`.
+        """
 
     @abstractmethod
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
@@ -146,6 +170,24 @@ class ClassicalAboveThreshold(AboveThreshold):
     _: KW_ONLY
     scale_threshold: float
     scale_query: float
+
+    @classmethod
+    def losses(
+        cls,
+        family: QueryFamily,
+        *,
+        threshold: float,
+        scale_threshold: ArrayLike,
+        scale_query: ArrayLike,
+        below: ArrayLike,
+        above: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> FloatArray:
+        """The closed form in doubles; threshold and range do not matter to it."""
+        costs = (family.sensitivity / np.asarray(scale) for scale in (scale_threshold, scale_query))
+        counted = np.broadcast_arrays(below, above)
+        return np.asarray(cls.bound(*costs, *counted, monotone=family.monotone))
 
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """Ex-post ε of a transcript with so many ⊥ and ⊤ under one threshold; arrays broadcast."""

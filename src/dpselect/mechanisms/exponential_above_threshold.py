@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import ClassicalAboveThreshold
 from dpselect.noise.quantiles import EXPONENTIAL, Law
 from dpselect.privacy.classical_threshold import TranscriptBound, exponential_bound
@@ -44,13 +47,13 @@ class ExponentialAboveThreshold(ClassicalAboveThreshold):
     law: ClassVar[Law] = EXPONENTIAL
     bound: ClassVar[TranscriptBound] = staticmethod(exponential_bound)
 
-    @property
-    def level(self) -> float:
-        """ρ plus the median of b_Z·E' − b_X·E.
+    @classmethod
+    def offset(cls, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
+        """The median of b_Z·E' − b_X·E.
 
         P(b_Z·E' ≥ b_X·E + t) = e^(−t/b_Z)·b_Z/(b_X + b_Z) for t ≥ 0, and the mirrored formula for t < 0.
         """
-        first, second = self.scales
-        wider = max(first, second)
-        offset = wider * (math.log(2.0) - math.log1p(min(first, second) / wider))
-        return self.threshold + (offset if second > first else -offset)
+        first, second = np.asarray(scale_threshold, dtype=np.float64), np.asarray(scale_query, dtype=np.float64)
+        wider = np.maximum(first, second)
+        offset = wider * (np.log(2.0) - np.log1p(np.minimum(first, second) / wider))
+        return np.asarray(np.where(second > first, offset, -offset))

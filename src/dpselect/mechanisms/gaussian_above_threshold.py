@@ -63,6 +63,34 @@ class GaussianAboveThreshold(AboveThreshold):
     sigma_threshold: float
     sigma_query: float
 
+    @classmethod
+    def losses(
+        cls,
+        family: QueryFamily,
+        *,
+        threshold: float,
+        scale_threshold: ArrayLike,
+        scale_query: ArrayLike,
+        below: ArrayLike,
+        above: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> FloatArray:
+        """The tight losses of THEORY §2."""
+        return np.asarray(
+            transcript_epsilon(
+                lower=family.lower if lower is None else lower,
+                upper=family.upper if upper is None else upper,
+                sensitivity=family.sensitivity,
+                threshold=threshold,
+                sigma_threshold=scale_threshold,
+                sigma_query=scale_query,
+                below=below,
+                above=above,
+                monotone=family.monotone,
+            )
+        )
+
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """What a transcript of ``below`` ⊥ and ``above`` ⊤ under one noisy threshold cost, known afterwards.
 
@@ -110,10 +138,15 @@ class GaussianAboveThreshold(AboveThreshold):
         losses = [np.asarray(self.loss(h - np.minimum(k, h), np.minimum(k, h))) for k in range(most + 1)]
         return unwrap(np.max(losses, axis=0))
 
+    @staticmethod
+    def shifts(family: QueryFamily, *, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
+        """How far each output event of a capped run moves, in standard deviations (THEORY §3)."""
+        moves = 1.0 if family.monotone else 4.0
+        first, second = np.square(scale_threshold), np.square(scale_query)
+        return np.asarray(family.sensitivity * np.sqrt(1.0 / first + moves / second))
+
     def _shift(self) -> float:
-        """How far each output event moves, in standard deviations (THEORY §3)."""
-        moves = 1.0 if self.family.monotone else 4.0
-        return self.family.sensitivity * math.sqrt(1.0 / self.sigma_threshold**2 + moves / self.sigma_query**2)
+        return float(self.shifts(self.family, scale_threshold=self.sigma_threshold, scale_query=self.sigma_query))
 
     def delta(self, epsilon: ArrayLike, horizon: ArrayLike) -> float | FloatArray:
         """An upper bound on δ at ε of a run capped at ``horizon``: 0 where the pure bound already holds."""

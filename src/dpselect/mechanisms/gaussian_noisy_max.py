@@ -134,22 +134,34 @@ class GaussianNoisyMax(NoisyMax):
         return unwrap(np.minimum(found, super().spread(candidates)))
 
     @classmethod
-    def calibrated(cls, family: QueryFamily, *, epsilon: float, candidates: int | None = None) -> Self:
-        """The smallest noise whose pure ε among ``candidates`` is at most ``epsilon``.
+    def calibrated(
+        cls, family: QueryFamily, *, epsilon: float, candidates: int | None = None, delta: float = 0.0
+    ) -> Self:
+        """The smallest noise whose pure ε among ``candidates``, or ε at ``delta``, is at most ``epsilon``.
 
         >>> from dpselect import QueryFamily
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
         >>> picker = GaussianNoisyMax.calibrated(family, candidates=365, epsilon=0.1)
         >>> picker.epsilon(candidates=365) <= 0.1, round(picker.sigma, 4)
         (True, 0.1679)
+        >>> GaussianNoisyMax.calibrated(family, candidates=365, epsilon=0.1, delta=1e-5).sigma < 0.1
+        True
         """
         target = one(positive, "epsilon", epsilon)
         d = one(counts, "candidates", _given(candidates), least=2)
         if family.sensitivity == 0:
             raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is no smallest one")
-        sigma = smallest_safe(
-            lambda trial: float(np.asarray(cls(family, trial).epsilon(d))), target, start=family.width
-        )
+        if one(non_negative, "delta", delta) > 0:
+            sigma = smallest_safe(
+                lambda trial: float(np.asarray(cls(family, trial).approximate_epsilon(delta, d))),
+                target,
+                start=family.width,
+                tolerance=1e-6,
+            )
+        else:
+            sigma = smallest_safe(
+                lambda trial: float(np.asarray(cls(family, trial).epsilon(d))), target, start=family.width
+            )
         return cls(family, sigma)
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.noise.quantiles import LAPLACE, NORMAL, Law
 from dpselect.privacy.classical import calibrated_scale, upward
 from dpselect.privacy.discrete_gaussian import (
     gaussian_release_delta,
@@ -79,6 +81,9 @@ class GaussianRelease:
     >>> release.values.shape, release.step, (release.values / release.step % 1 == 0).all()
     ((3,), 1.49...e-08, np.True_)
     """
+
+    #: What the discrete law of the noise is on a fine grid.
+    law: ClassVar[Law] = NORMAL
 
     family: QueryFamily
     _: KW_ONLY
@@ -178,6 +183,9 @@ class LaplaceRelease:
     >>> mechanism.release([0.2, 0.5, 0.9]).loss
     Loss(epsilon=0.0234375, delta=0.0)
     """
+
+    #: What the discrete law of the noise is on a fine grid.
+    law: ClassVar[Law] = LAPLACE
 
     family: QueryFamily
     scale: float

@@ -12,6 +12,7 @@ every end of every table against ball arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -60,6 +61,8 @@ class Law:
     name: str
     #: Q(0): every draw is above it.
     least: float
+    #: The standard deviation.
+    deviation: float
     from_left: Callable[[FloatArray], FloatArray] = field(repr=False)
     from_right: Callable[[FloatArray], FloatArray] = field(repr=False)
     ball_from_left: Callable[[Any], Any] = field(repr=False)
@@ -141,6 +144,7 @@ def _normal_ball(p: Any) -> Any:
 NORMAL = Law(
     name="normal",
     least=-_INFINITY,
+    deviation=1.0,
     from_left=ndtri,
     from_right=lambda p: -ndtri(p),
     ball_from_left=lambda p: -_normal_ball(p),
@@ -160,6 +164,7 @@ def _laplace_log_cdf(x: FloatArray) -> FloatArray:
 LAPLACE = Law(
     name="laplace",
     least=-_INFINITY,
+    deviation=math.sqrt(2.0),
     from_left=lambda p: np.log(2 * p),
     from_right=lambda p: -np.log(2 * p),
     ball_from_left=lambda p: (2 * p).log(),
@@ -179,6 +184,7 @@ def _exponential_log_cdf(x: FloatArray) -> FloatArray:
 EXPONENTIAL = Law(
     name="exponential",
     least=0.0,
+    deviation=1.0,
     from_left=lambda p: -np.log1p(-p),
     from_right=lambda p: -np.log(p),
     ball_from_left=lambda p: -(-p).log1p(),
@@ -203,6 +209,7 @@ def _gumbel_log_survival(x: FloatArray) -> FloatArray:
 GUMBEL = Law(
     name="gumbel",
     least=-_INFINITY,
+    deviation=math.pi / math.sqrt(6.0),
     from_left=lambda p: -np.log(-np.log(p)),
     from_right=lambda p: -np.log(-np.log1p(-p)),
     ball_from_left=lambda p: -(-p.log()).log(),

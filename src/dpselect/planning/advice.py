@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 
 from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
-from dpselect.planning.shown import shown
 
 _GAUSSIAN_ONLY_IF = "take Gaussian noise only where it is there already, as in summed shares or votes"
 
@@ -53,7 +53,7 @@ def _about_crossings(job: Job, plans: Sequence[Plan]) -> str:
     best = plans[0]
     sparse = _first(plans, lambda plan: plan.sparse is not None and not plan.approximate)
     gaussian = _first(
-        plans, lambda plan: plan.sparse is not None and plan.sparse.law == "normal" and not plan.approximate
+        plans, lambda plan: plan.sparse is not None and plan.sparse.entry.noise == "Gaussian" and not plan.approximate
     )
     opening = f"{best.title} does best: {_reached(job, best)}"
     if best.sparse is None or best.approximate:
@@ -115,3 +115,13 @@ def _ordinal(number: int) -> str:
     endings = {1: "st", 2: "nd", 3: "rd"}
     ending = "th" if 10 <= number % 100 <= 20 else endings.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+def shown(budget: float, *, digits: int = 3) -> str:
+    """ε or δ in a few digits, rounded up.
+
+    >>> shown(0.01205), shown(1 / 6946), shown(0.1), shown(3.0), shown(0.999, digits=2)
+    ('0.0121', '0.000144', '0.1', '3', '1')
+    """
+    # repr is the shortest decimal that reads back as the same double: 0.1 stays 0.1.
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(repr(float(budget))))):g}"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
 
 from dpselect.checks import FloatArray
-from dpselect.planning.stream_simulation import NoiseLaw
+from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.mechanisms.catalogue import Entry, find, of_kind
+from dpselect.privacy.family import QueryFamily
 
 FilterName: TypeAlias = Literal["pure", "repaired", "advanced", "renyi", "zcdp", "gaussian"]
+
+#: What a plan's parameters can be.
+Parameter: TypeAlias = float | int | bool | str
 
 #: Stated uncertainties reach so many standard errors of a mean over the simulated passes. Another simulation of as many
 #: passes has an error of its own, so its mean differs by more about once in two thousand times.
@@ -17,15 +22,48 @@ _REACH = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
+class SparseParameters:
+    """The tuned numbers of a sparse vector; the scales are σ_X and σ_Z where the noise is Gaussian."""
+
+    scale_threshold: float
+    scale_query: float
+    clip_below: float | None = None
+    clip_above: float | None = None
+    horizon: int | None = None
+    order: float | None = None
+
+    @property
+    def clip(self) -> tuple[float, float] | None:
+        """The widths below and above the threshold, where values are clipped."""
+        return None if self.clip_below is None or self.clip_above is None else (self.clip_below, self.clip_above)
+
+    def named(self) -> dict[str, Parameter]:
+        """The numbers by the names a plan uses."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
 class SparseContender:
-    """A sparse vector: whose noise, which threshold, clipped or not, under which filter."""
+    """A sparse vector: which mechanism, which threshold, clipped or not, under which filter."""
 
     key: str
     title: str
-    law: NoiseLaw = "normal"
+    #: The mechanism's name in the catalogue.
+    mechanism: str = "gaussian-above-threshold"
     resample: bool = True
     clipped: bool = False
     filter: FilterName = "pure"
+
+    @property
+    def entry(self) -> Entry:
+        """What the catalogue says of the mechanism."""
+        return find(self.mechanism)
+
+    @property
+    def kind(self) -> type[AboveThreshold]:
+        """The mechanism's class."""
+        found: type[AboveThreshold] = self.entry.mechanism()
+        return found
 
     @property
     def capped(self) -> bool:
@@ -47,46 +85,61 @@ class SparseContender:
         """How many numbers are tuned."""
         return 2 + 2 * self.clipped + self.capped
 
+    def watcher(self, family: QueryFamily, *, threshold: float, found: SparseParameters) -> AboveThreshold:
+        """The mechanism of one setting, over the family before clipping."""
+        kind: Any = self.kind
+        scales = (found.scale_threshold, found.scale_query)
+        made: AboveThreshold = kind(family, threshold=threshold, **dict(zip(kind.noise_names, scales, strict=True)))
+        return made
+
+
+def _sparse(key: str, title: str, **more: Any) -> SparseContender:
+    return SparseContender(key=key, title=title, **more)
+
+
+_LAPLACE, _EXPONENTIAL = "laplace-above-threshold", "exponential-above-threshold"
+_FILTERED: dict[FilterName, str] = {
+    "repaired": "repaired reporting filter",
+    "advanced": "advanced composition",
+    "renyi": "Rényi filter",
+    "zcdp": "zCDP filter",
+    "gaussian": "Gaussian-DP filter",
+}
 
 SPARSE: tuple[SparseContender, ...] = (
-    SparseContender(key="sparse-fresh", title="Gaussian sparse vector, new threshold after ⊤"),
-    SparseContender(key="sparse-fresh-clipped", title="Gaussian sparse vector, new threshold, clipped", clipped=True),
-    SparseContender(key="sparse-kept", title="Gaussian sparse vector, one threshold", resample=False),
-    SparseContender(
-        key="sparse-kept-clipped", title="Gaussian sparse vector, one threshold, clipped", resample=False, clipped=True
+    _sparse("sparse-fresh", "Gaussian sparse vector, new threshold after ⊤"),
+    _sparse("sparse-fresh-clipped", "Gaussian sparse vector, new threshold, clipped", clipped=True),
+    _sparse("sparse-kept", "Gaussian sparse vector, one threshold", resample=False),
+    _sparse("sparse-kept-clipped", "Gaussian sparse vector, one threshold, clipped", resample=False, clipped=True),
+    _sparse("exponential-fresh", "Exponential-noise above threshold, paid per ⊤", mechanism=_EXPONENTIAL),
+    _sparse(
+        "exponential-kept",
+        "Exponential-noise above threshold, known cap on ⊤",
+        mechanism=_EXPONENTIAL,
+        resample=False,
     ),
-    SparseContender(key="laplace-fresh", title="Laplace above threshold, paid per ⊤", law="laplace"),
-    SparseContender(key="laplace-kept", title="Laplace above threshold, known cap on ⊤", law="laplace", resample=False),
-    SparseContender(
-        key="sparse-repaired",
-        title="Gaussian sparse vector, repaired reporting filter",
-        clipped=True,
-        filter="repaired",
-    ),
-    SparseContender(
-        key="sparse-advanced", title="Gaussian sparse vector, advanced composition", clipped=True, filter="advanced"
-    ),
-    SparseContender(key="sparse-renyi", title="Gaussian sparse vector, Rényi filter", clipped=True, filter="renyi"),
-    SparseContender(key="sparse-zcdp", title="Gaussian sparse vector, zCDP filter", clipped=True, filter="zcdp"),
-    SparseContender(
-        key="sparse-gaussian", title="Gaussian sparse vector, Gaussian-DP filter", clipped=True, filter="gaussian"
+    _sparse("laplace-fresh", "Laplace above threshold, paid per ⊤", mechanism=_LAPLACE),
+    _sparse("laplace-kept", "Laplace above threshold, known cap on ⊤", mechanism=_LAPLACE, resample=False),
+    *(
+        _sparse(f"sparse-{name}", f"Gaussian sparse vector, {words}", clipped=True, filter=name)
+        for name, words in _FILTERED.items()
     ),
 )
+BY_KEY: dict[str, SparseContender] = {one.key: one for one in SPARSE}
 
-#: Contenders of one release: which candidate is largest.
+#: Contenders of one release, which candidate is largest: the mechanism's name in the catalogue by the contender's.
 SELECTIONS: dict[str, str] = {
-    "gaussian-noisy-max": "Gaussian noisy max, pure",
-    "gaussian-noisy-max-profile": "Gaussian noisy max, profile bound",
-    "exponential": "Exponential mechanism",
-    "permute-and-flip": "Permute-and-flip",
-    "laplace-noisy-max": "Laplace noisy max",
+    **{entry.name: entry.name for entry in of_kind("selection")},
+    "gaussian-noisy-max-profile": "gaussian-noisy-max",
 }
 #: Contenders that publish every value, whatever is read off them afterwards.
-RELEASES: dict[str, str] = {
-    "gaussian-release": "Release of every value, Gaussian noise",
-    "laplace-release": "Release of every value, Laplace noise",
+RELEASES: dict[str, str] = {entry.name: entry.name for entry in of_kind("release")}
+TITLES: dict[str, str] = {
+    **{one.key: one.title for one in SPARSE},
+    **{key: find(name).title for key, name in (SELECTIONS | RELEASES).items()},
+    "gaussian-noisy-max": "Gaussian noisy max, pure",
+    "gaussian-noisy-max-profile": "Gaussian noisy max, profile bound",
 }
-TITLES: dict[str, str] = {**{one.key: one.title for one in SPARSE}, **SELECTIONS, **RELEASES}
 
 
 @dataclass(frozen=True, kw_only=True)

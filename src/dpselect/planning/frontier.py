@@ -10,8 +10,7 @@ import numpy as np
 
 from dpselect.checks import positive
 from dpselect.errors import DPSelectError
-from dpselect.planning.entrant import Entrant
-from dpselect.planning.guess import guess_score
+from dpselect.planning.budgets import Entrant, guess_score
 from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
 from dpselect.planning.planner import contenders_for
@@ -20,7 +19,8 @@ from dpselect.planning.planner import contenders_for
 _SHOWN = (
     "sparse-fresh-clipped",
     "sparse-kept-clipped",
-    "laplace-fresh",
+    "exponential-fresh",
+    "exponential-kept",
     "laplace-kept",
     "gaussian-release",
     "laplace-release",

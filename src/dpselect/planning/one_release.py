@@ -2,59 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpselect.checks import FloatArray, refuse
-from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
+from dpselect.mechanisms.catalogue import Entry, entry_of, find
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
-from dpselect.numerics.roots import smallest_safe
-from dpselect.planning.contender import Prediction, mean_and_reach
+from dpselect.mechanisms.selection import NoisyMax
+from dpselect.noise.quantiles import Law
+from dpselect.planning.contender import RELEASES, SELECTIONS, Prediction, mean_and_reach
 from dpselect.planning.job import Job
-from dpselect.planning.stream_simulation import f1_scores
+from dpselect.planning.simulation import f1_scores, standard_draws
 from dpselect.privacy.family import QueryFamily
 
-OneRelease: TypeAlias = (
-    GaussianNoisyMax | ExponentialMechanism | PermuteAndFlip | LaplaceNoisyMax | GaussianRelease | LaplaceRelease
-)
+OneRelease: TypeAlias = NoisyMax | GaussianRelease | LaplaceRelease
 
-#: The law of each contender's noise, at scale one.
-_LAWS: Mapping[str, str] = MappingProxyType(
-    {
-        "gaussian-noisy-max": "normal",
-        "gaussian-noisy-max-profile": "normal",
-        "exponential": "gumbel",
-        "permute-and-flip": "exponential",
-        "laplace-noisy-max": "laplace",
-        "gaussian-release": "normal",
-        "laplace-release": "laplace",
-    }
-)
-#: Standard deviation of each law at scale one.
-_SPREADS = MappingProxyType(
-    {"normal": 1.0, "laplace": math.sqrt(2.0), "exponential": 1.0, "gumbel": math.pi / math.sqrt(6.0)}
-)
 #: Draws per simulation.
 _DRAWS = 1_000_000
 #: Candidates that win less often than this are left out.
 _NEVER = 1e-12
 
 
+def entry_for(key: str) -> Entry:
+    """What the catalogue says of a contender's mechanism."""
+    named = SELECTIONS | RELEASES
+    if key not in named:
+        raise refuse("contender", key, "one of " + ", ".join(named))
+    return find(named[key])
+
+
+def law_of(key: str) -> Law:
+    """The law of the contender's noise, at scale one."""
+    found: Law = entry_for(key).mechanism().law
+    return found
+
+
 def needs_delta(key: str) -> bool:
     """Whether the contender has no pure guarantee."""
-    return key in ("gaussian-noisy-max-profile", "gaussian-release")
+    return key == "gaussian-noisy-max-profile" or entry_for(key).guarantee == "approximate"
 
 
 def scale_of(mechanism: OneRelease) -> float:
     """σ, or the scale of the noise."""
-    return mechanism.sigma if isinstance(mechanism, (GaussianNoisyMax, GaussianRelease)) else mechanism.scale
+    return entry_of(mechanism).noise_of(mechanism)[0]
 
 
 def spread_of(key: str, scale: float) -> float:
@@ -63,7 +56,7 @@ def spread_of(key: str, scale: float) -> float:
     >>> spread_of("laplace-release", 2.0) == 2.0 * 2**0.5
     True
     """
-    return _SPREADS[_LAWS[key]] * scale
+    return law_of(key).deviation * scale
 
 
 def calibrated(key: str, *, family: QueryFamily, count: int, epsilon: float, delta: float) -> OneRelease:
@@ -73,44 +66,17 @@ def calibrated(key: str, *, family: QueryFamily, count: int, epsilon: float, del
     >>> calibrated("gaussian-noisy-max-profile", family=family, count=365, epsilon=0.087, delta=1e-5)
     GaussianNoisyMax(family=QueryFamily(...), sigma=0.1...)
     """
-    if key == "gaussian-noisy-max":
-        return GaussianNoisyMax.calibrated(family, candidates=count, epsilon=epsilon)
-    if key == "gaussian-noisy-max-profile":
-        sigma = smallest_safe(
-            lambda trial: float(np.asarray(GaussianNoisyMax(family, trial).approximate_epsilon(delta, count))),
-            epsilon,
-            start=family.width,
-            tolerance=1e-6,
-        )
-        return GaussianNoisyMax(family, sigma)
-    if key == "exponential":
-        return ExponentialMechanism.calibrated(family, epsilon=epsilon)
-    if key == "permute-and-flip":
-        return PermuteAndFlip.calibrated(family, epsilon=epsilon)
-    if key == "laplace-noisy-max":
-        return LaplaceNoisyMax.calibrated(family, epsilon=epsilon)
-    if key == "gaussian-release":
-        return GaussianRelease.calibrated(family, candidates=count, epsilon=epsilon, delta=delta)
-    if key == "laplace-release":
-        return LaplaceRelease.calibrated(family, candidates=count, epsilon=epsilon)
-    raise refuse("contender", key, "one of " + ", ".join(_LAWS))
+    promise = {"delta": delta} if needs_delta(key) else {}
+    made: OneRelease = entry_for(key).mechanism().calibrated(family, candidates=count, epsilon=epsilon, **promise)
+    return made
 
 
 def rebuilt(key: str, *, family: QueryFamily, scale: float, delta: float) -> OneRelease:
     """The mechanism with a given noise."""
-    if key in ("gaussian-noisy-max", "gaussian-noisy-max-profile"):
-        return GaussianNoisyMax(family, scale)
-    if key == "gaussian-release":
-        return GaussianRelease(family, sigma=scale, delta=delta)
-    if key == "exponential":
-        return ExponentialMechanism(family, scale=scale)
-    if key == "permute-and-flip":
-        return PermuteAndFlip(family, scale=scale)
-    if key == "laplace-noisy-max":
-        return LaplaceNoisyMax(family, scale=scale)
-    if key == "laplace-release":
-        return LaplaceRelease(family, scale=scale)
-    raise refuse("contender", key, "one of " + ", ".join(_LAWS))
+    entry = entry_for(key)
+    promise = {"delta": delta} if entry.guarantee == "approximate" else {}
+    made: OneRelease = entry.mechanism()(family, **{entry.noise_names[0]: scale}, **promise)
+    return made
 
 
 def cost_of(key: str, mechanism: OneRelease, *, count: int, delta: float) -> float:
@@ -120,35 +86,22 @@ def cost_of(key: str, mechanism: OneRelease, *, count: int, delta: float) -> flo
     return float(np.asarray(mechanism.epsilon(candidates=count)))
 
 
-def _standard(law: str, shape: tuple[int, int], generator: np.random.Generator) -> FloatArray:
-    if law == "normal":
-        return generator.standard_normal(shape)
-    if law == "laplace":
-        return generator.laplace(size=shape)
-    if law == "exponential":
-        return generator.standard_exponential(shape)
-    return generator.gumbel(size=shape)
-
-
-def _reach(law: str, number: int) -> float:
+def _reach(law: Law, number: int) -> float:
     """How far apart two of so many standard draws lie but for a chance of about ``_NEVER``."""
-    rare = _NEVER / number
-    if law == "normal":
-        return -2.0 * float(ndtri(rare))
-    # Laplace on both sides; exponential and Gumbel have one long tail.
-    return (2.0 if law == "laplace" else 1.0) * -math.log(rare) + (4.0 if law == "gumbel" else 0.0)
+    rare = np.array(_NEVER / number)
+    return float(law.from_right(rare) - law.from_left(rare))
 
 
 def winners(key: str, values: FloatArray, *, scale: float, passes: int, seed: int) -> NDArray[np.int64]:
     """Who wins each of ``passes`` simulated selections."""
-    law = _LAWS[key]
+    law = law_of(key)
     order = np.flatnonzero(values >= values.max() - scale * _reach(law, len(values)))
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x51]))
     found = np.empty(passes, dtype=np.int64)
     step = max(1, (1 << 18) // len(order))
     for start in range(0, passes, step):
         rows = min(step, passes - start)
-        noisy = values[order] + scale * _standard(law, (rows, len(order)), generator)
+        noisy = values[order] + scale * standard_draws(law, (rows, len(order)), generator)
         found[start : start + rows] = order[noisy.argmax(axis=1)]
     return found
 
@@ -188,7 +141,7 @@ def _published_f1(job: Job, key: str, values: FloatArray, *, scale: float, passe
     step = max(1, (1 << 18) // len(values))
     for start in range(0, passes, step):
         shape = (min(step, passes - start), len(values))
-        above = values + scale * _standard(_LAWS[key], shape, generator) >= threshold
+        above = values + scale * standard_draws(law_of(key), shape, generator) >= threshold
         hits = above[:, truth].sum(axis=1).astype(np.float64)
         parts.append(f1_scores(hits, claimed=above.sum(axis=1).astype(np.float64), true=float(truth.sum())))
     return np.concatenate(parts)

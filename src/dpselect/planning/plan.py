@@ -12,19 +12,24 @@ from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import StateRefused
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.planning.contender import SPARSE, TITLES, Prediction, SparseContender
+from dpselect.planning.contender import (
+    BY_KEY,
+    TITLES,
+    Parameter,
+    Prediction,
+    SparseContender,
+    SparseParameters,
+)
 from dpselect.planning.documents import as_toml, read_document, write_document
-from dpselect.planning.filter_budgets import make_filter
+from dpselect.planning.filters import make_filter
 from dpselect.planning.job import Asked, family_from
 from dpselect.planning.one_release import OneRelease, cost_of, needs_delta, rebuilt, spread_of
-from dpselect.planning.sparse_parameters import Parameter, SparseParameters, watcher_for
 from dpselect.privacy.family import QueryFamily
 
 #: What a plan file is, so that another document is not taken for one.
 _FORMAT = "dpselect-plan-1"
 
-_BY_KEY = {one.key: one for one in SPARSE}
-_SPARSE_NAMES = {"line_scale", "question_scale", "clip_below", "clip_above", "horizon", "order"}
+_SPARSE_NAMES = {one.name for one in fields(SparseParameters)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +51,7 @@ class Plan:
     threshold : float, optional
         ρ, for crossings.
     parameters : mapping
-        ``line_scale`` (σ_X or b_X), ``question_scale`` (σ_Z or b_Z), ``clip_below``, ``clip_above``, ``horizon``,
+        ``scale_threshold`` (σ_X or b_X), ``scale_query`` (σ_Z or b_Z), ``clip_below``, ``clip_above``, ``horizon``,
         ``order`` for a sparse vector; ``scale`` for one release.
     prediction : Prediction, optional
         What to expect.
@@ -93,7 +98,7 @@ class Plan:
     @property
     def sparse(self) -> SparseContender | None:
         """The sparse vector's kind, or None for one release."""
-        return _BY_KEY.get(self.contender)
+        return BY_KEY.get(self.contender)
 
     @property
     def approximate(self) -> bool:
@@ -110,8 +115,8 @@ class Plan:
         """Standard deviation of the noise: of one value, or of a question and its threshold together."""
         if self.sparse is None:
             return spread_of(self.contender, self._number("scale"))
-        both = (self._number("line_scale") ** 2 + self._number("question_scale") ** 2) ** 0.5
-        return float(both if self.sparse.law == "normal" else both * 2.0**0.5)
+        both = (self._number("scale_threshold") ** 2 + self._number("scale_query") ** 2) ** 0.5
+        return float(both * self.sparse.kind.law.deviation)
 
     def _number(self, name: str) -> float:
         if name not in self.parameters:
@@ -142,7 +147,7 @@ class Plan:
         given = self.sparse_parameters
         budget = make_filter(self.sparse.filter, epsilon=self.epsilon, delta=self.delta, order=given.order)
         return SparseVector(
-            watcher_for(self.sparse, self.family, float(self.threshold or 0.0), given),
+            self.sparse.watcher(self.family, threshold=float(self.threshold or 0.0), found=given),
             filter=budget,
             resample=self.sparse.resample,
             clip=given.clip,
@@ -157,9 +162,10 @@ class Plan:
         clipped = self.sparse is not None and self.sparse.clipped
         horizon = self.parameters.get("horizon")
         return SparseParameters(
-            line_scale=self._number("line_scale"),
-            question_scale=self._number("question_scale"),
-            clip=(self._number("clip_below"), self._number("clip_above")) if clipped else None,
+            scale_threshold=self._number("scale_threshold"),
+            scale_query=self._number("scale_query"),
+            clip_below=self._number("clip_below") if clipped else None,
+            clip_above=self._number("clip_above") if clipped else None,
             horizon=None if horizon is None else int(counts("horizon", horizon, least=1)),
             order=self._number("order") if "order" in self.parameters else None,
         )

@@ -14,23 +14,22 @@ import numpy as np
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.errors import DPSelectError, InvalidParameter
-from dpselect.planning.advice import advice
-from dpselect.planning.contender import RELEASES, SELECTIONS, SPARSE
-from dpselect.planning.entrant import Entrant
-from dpselect.planning.guess import beats, guess_score
-from dpselect.planning.job import Job
-from dpselect.planning.least_budget import (
+from dpselect.planning.advice import advice, shown
+from dpselect.planning.budgets import (
     LARGEST_EPSILON,
+    Entrant,
+    beats,
     cheapest_plans,
+    guess_score,
     smallest_useful_epsilon,
 )
+from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SPARSE
+from dpselect.planning.job import Job
 from dpselect.planning.one_release import needs_delta
 from dpselect.planning.plan import Plan
-from dpselect.planning.shown import shown
 
 #: Contenders are tuned so many at a time.
 _WORKERS = 2
-_BY_KEY = {one.key: one for one in SPARSE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,7 @@ def contenders_for(job: Job) -> tuple[str, ...]:
     >>> from dpselect import QueryFamily
     >>> job = Job(asked="largest", family=QueryFamily(lower=0, upper=1, sensitivity=1e-3), count=9, epsilon=1.0)
     >>> contenders_for(job)
-    ('gaussian-noisy-max', 'exponential', 'permute-and-flip', 'laplace-noisy-max', 'laplace-release')
+    ('gaussian-noisy-max', 'permute-and-flip', 'exponential', 'laplace-noisy-max', 'laplace-release')
     """
     approximate = job.delta > 0
     if job.asked == "largest":
@@ -174,7 +173,7 @@ def _chains(contenders: Sequence[str]) -> list[list[str]]:
     """Contenders whose searches can start from one another, together; those that take longest first."""
     chains: dict[str, list[str]] = {}
     for key in contenders:
-        sparse = _BY_KEY.get(key)
+        sparse = BY_KEY.get(key)
         kind = key
         if sparse is not None:
             fresh = "fresh" if key in ("sparse-fresh-clipped", "sparse-repaired") else key
@@ -185,7 +184,7 @@ def _chains(contenders: Sequence[str]) -> list[list[str]]:
 
 def _kindred(key: str, points: FloatArray | None) -> FloatArray | None:
     """Where a search may begin, from what the one before it in the chain found."""
-    sparse = _BY_KEY.get(key)
+    sparse = BY_KEY.get(key)
     if sparse is None or points is None:
         return None
     if sparse.filter == "repaired":

@@ -88,8 +88,8 @@ def expected(job: Job, plan: Plan) -> tuple[Entry, ...]:
 
 
 _NAMES = {
-    "line_scale": ("σ_X", "b_X"),
-    "question_scale": ("σ_Z", "b_Z"),
+    "scale_threshold": ("σ_X", "b_X"),
+    "scale_query": ("σ_Z", "b_Z"),
     "clip_below": ("clip below", "clip below"),
     "clip_above": ("clip above", "clip above"),
     "horizon": ("horizon", "horizon"),
@@ -100,11 +100,11 @@ _NAMES = {
 
 def parameters_in_words(plan: Plan) -> str:
     """The tuned numbers."""
-    laplace = plan.sparse is not None and plan.sparse.law == "laplace"
+    scales = plan.sparse is not None and plan.sparse.entry.noise != "Gaussian"
     gaussian = plan.contender.startswith("gaussian")
     shown = []
     for name, value in plan.parameters.items():
-        known = "σ" if name == "scale" and gaussian else _NAMES[name][laplace]
+        known = "σ" if name == "scale" and gaussian else _NAMES[name][scales]
         shown.append(f"{known} {at_most(float(value), digits=4)}")
     return ", ".join(shown)
 

@@ -22,7 +22,9 @@ from dpselect.composition.filter import Watcher
 from dpselect.composition.run_prices import pure_to_gaussian
 from dpselect.errors import BudgetExhausted
 from dpselect.planning.contender import FilterName
+from dpselect.privacy.concentrated import pure_renyi, pure_rho
 from dpselect.privacy.conversions import renyi_to_approximate
+from dpselect.privacy.renyi import selection_renyi
 
 #: Orders tried for the Rényi filter, which fixes one beforehand.
 _ORDERS = 1.0 + np.geomspace(0.5, 2000.0, 40)
@@ -87,7 +89,7 @@ def runs_allowed(
         root = math.sqrt(slack * slack + 2.0 * epsilon) - slack
         return np.floor(np.square(root / run_costs))
     if name == "zcdp":
-        return np.asarray(np.floor(2.0 * zcdp_budget(epsilon, delta) / np.square(run_costs)))
+        return np.asarray(np.floor(zcdp_budget(epsilon, delta) / pure_rho(run_costs)))
     if name == "gaussian":
         each = np.array([pure_to_gaussian(cost) for cost in run_costs.tolist()])
         return np.floor(np.square(gaussian_budget(epsilon, delta) / each))
@@ -99,9 +101,9 @@ def runs_allowed(
 def _renyi_shares(
     run_costs: FloatArray, shifts: FloatArray, horizon: FloatArray, epsilon: float, delta: float
 ) -> FloatArray:
-    cost, shift, outputs = run_costs[:, None], shifts[:, None], horizon[:, None] + 1.0
-    pure = np.minimum(cost, 0.5 * _ORDERS * np.square(cost))
-    profile = 0.5 * _ORDERS * np.square(shift) + np.log(outputs) / (_ORDERS - 1.0)
+    pure = np.asarray(pure_renyi(_ORDERS, run_costs[:, None]))
+    many = zip(shifts.tolist(), (horizon + 1.0).tolist(), strict=True)
+    profile = np.stack([selection_renyi(_ORDERS, shift=shift, outputs=outputs) for shift, outputs in many])
     return np.asarray(renyi_budgets(epsilon, delta) / np.minimum(pure, profile))
 
 

@@ -10,21 +10,33 @@ leaps from one ⊤ to the next. The two give the same answers on the same noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
+from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.noise.quantiles import Law
 
-NoiseLaw: TypeAlias = Literal["normal", "laplace"]
+#: How ordinary noise of each law is drawn.
+_DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], FloatArray]] = {
+    "normal": lambda generator, size: generator.standard_normal(size),
+    "laplace": lambda generator, size: generator.laplace(size=size),
+    "exponential": lambda generator, size: generator.standard_exponential(size),
+    "gumbel": lambda generator, size: generator.gumbel(size=size),
+}
 
 #: Numbers per temporary, so that they stay in the cache.
 _ABREAST = 1 << 15
 #: From this length on, leaping wins.
 LONG = 4096
+
+
+def standard_draws(law: Law, shape: tuple[int, int], generator: np.random.Generator) -> FloatArray:
+    """Ordinary noise of scale one."""
+    return _DRAWS[law.name](generator, shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,29 +47,35 @@ class StandardNoise:
     lines: FloatArray
 
     @classmethod
-    def drawn(cls, law: NoiseLaw, *, length: int, passes: int, generator: np.random.Generator) -> StandardNoise:
+    def drawn(cls, law: Law, *, length: int, passes: int, generator: np.random.Generator) -> StandardNoise:
         """Draws for ``passes`` passes over ``length`` questions; each pass keeps its draws if the stream is cut."""
-        draw = generator.standard_normal if law == "normal" else generator.laplace
-        return cls(draw(size=(length, passes)), draw(size=(length + 1, passes)))
+        questions = standard_draws(law, (length, passes), generator)
+        return cls(questions, standard_draws(law, (length + 1, passes), generator))
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """The noise and the clipped range of several settings; arrays of one entry each."""
+    """The mechanism of several settings: its noise and its clipped range, arrays of one entry each."""
 
+    kind: type[AboveThreshold]
     threshold: float
-    line_scale: FloatArray
-    question_scale: FloatArray
+    scale_threshold: FloatArray
+    scale_query: FloatArray
     lower: FloatArray
     upper: FloatArray
 
     def __len__(self) -> int:
-        return len(self.line_scale)
+        return len(self.scale_threshold)
 
     def part(self, rows: slice) -> Settings:
         """Some of them."""
-        arrays = (self.line_scale, self.question_scale, self.lower, self.upper)
-        return Settings(self.threshold, *(array[rows] for array in arrays))
+        arrays = (self.scale_threshold, self.scale_query, self.lower, self.upper)
+        return Settings(self.kind, self.threshold, *(array[rows] for array in arrays))
+
+    @property
+    def levels(self) -> FloatArray:
+        """What the noise of the threshold is added to."""
+        return self.threshold + self.kind.offset(self.scale_threshold, self.scale_query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +156,10 @@ def _blocks(settings: int, *, each: int) -> Iterator[slice]:
 
 def _abreast(settings: Settings, rule: RunRule, values: FloatArray, noise: StandardNoise) -> tuple[FloatArray, ...]:
     # In units of the question noise, measured from the threshold: no multiplication is left in the loop.
-    unit = settings.question_scale[:, None]
-    distances = (np.clip(values, settings.lower[:, None], settings.upper[:, None]) - settings.threshold) / unit
+    unit = settings.scale_query[:, None]
+    distances = (np.clip(values, settings.lower[:, None], settings.upper[:, None]) - settings.levels[:, None]) / unit
     steps = np.ascontiguousarray(distances.T)[:, :, None]
-    ratio = settings.line_scale[:, None] / unit
+    ratio = settings.scale_threshold[:, None] / unit
     size = rule.needed.shape[1]
     shape = (len(settings), noise.questions.shape[1])
     base = np.arange(shape[0], dtype=np.int64)[:, None] * size
@@ -212,10 +230,10 @@ def _leap(settings: Settings, rule: RunRule, values: FloatArray, noise: Standard
     truth = values >= settings.threshold
     questions, lines = np.ascontiguousarray(noise.questions.T), np.ascontiguousarray(noise.lines.T)
     found = np.empty((4, len(settings), len(questions)))
-    for s in range(len(settings)):
-        ratio = settings.line_scale[s] / settings.question_scale[s]
-        cut = np.clip(values, settings.lower[s], settings.upper[s]) - settings.threshold
-        cut /= settings.question_scale[s]
+    for s, level in enumerate(settings.levels.tolist()):
+        ratio = settings.scale_threshold[s] / settings.scale_query[s]
+        cut = np.clip(values, settings.lower[s], settings.upper[s]) - level
+        cut /= settings.scale_query[s]
         horizon = len(values) + 1 if rule.horizon is None else int(rule.horizon[s])
         for r in range(len(questions)):
             found[:, s, r] = _leap_once(cut + questions[r], ratio * lines[r], truth, rule, s, horizon)
@@ -275,9 +293,9 @@ def simulate_kept(
     truth = values >= settings.threshold
     asked = np.arange(length)[:, None]
     found = np.zeros((4, len(settings), passes))
-    for s in range(len(settings)):
-        cut = np.clip(values, settings.lower[s], settings.upper[s])[:, None] - settings.threshold
-        above = cut + settings.question_scale[s] * noise.questions >= settings.line_scale[s] * noise.lines[0]
+    for s, level in enumerate(settings.levels.tolist()):
+        cut = np.clip(values, settings.lower[s], settings.upper[s])[:, None] - level
+        above = cut + settings.scale_query[s] * noise.questions >= settings.scale_threshold[s] * noise.lines[0]
         before = np.cumsum(above, axis=0) - above
         allowed = asked - before <= longest_below[s].take(before)
         # Once a question does not fit, nothing later is asked.

@@ -1,29 +1,104 @@
-"""The least ε that will do: for a wanted score, or to be better than a guess."""
+"""One contender at any budget, and the least ε that will do: for a wanted score, or to be better than a guess."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from dpselect.checks import FloatArray, refuse
 from dpselect.errors import DPSelectError, InvalidParameter
-from dpselect.planning.contender import SPARSE
-from dpselect.planning.entrant import Entrant
-from dpselect.planning.guess import beats
+from dpselect.planning.advice import shown
+from dpselect.planning.contender import BY_KEY, TITLES, SparseContender
 from dpselect.planning.job import Job
+from dpselect.planning.one_release import calibrated, needs_delta, predict_one, scale_of
 from dpselect.planning.plan import Plan
-from dpselect.planning.shown import shown
+from dpselect.planning.tuning import StreamTuner
 
 _SMALLEST = 2.0**-40
 #: No budget beyond this is looked at.
 LARGEST_EPSILON = 1024.0
-#: Contenders whose settings are searched for.
-_TUNED = frozenset(one.key for one in SPARSE)
 #: How close the answer comes: within so many parts of the least ε.
 _CLOSE = 1.05
 #: Contenders that clipping always improves on; looked at only by name.
 _DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
 #: Sparse vectors that do most with little.
-_FRUGAL = ("laplace-kept", "laplace-fresh", "sparse-kept-clipped")
+_FRUGAL = ("exponential-kept", "laplace-kept", "exponential-fresh", "sparse-kept-clipped")
+
+
+class Entrant:
+    """One contender for one job, planned at any budget; later plans start from what earlier ones found."""
+
+    def __init__(self, job: Job, contender: str, *, seed: int = 1) -> None:
+        if contender not in TITLES:
+            raise refuse("contender", contender, "one of " + ", ".join(TITLES))
+        self._job, self._contender, self._seed = job, contender, seed
+        self._points: FloatArray | None = None
+
+    def start_from(self, points: FloatArray | None) -> None:
+        """Begin around the points of a kindred search."""
+        self._points = points
+
+    @property
+    def points(self) -> FloatArray | None:
+        """The best points of the last search."""
+        return self._points
+
+    def at(
+        self, epsilon: float, *, passes: int | None = None, on_progress: Callable[[float], None] = lambda share: None
+    ) -> Plan:
+        """The plan at a budget; raises where the contender cannot be had at it."""
+        job = self._job
+        sparse = BY_KEY.get(self._contender)
+        if sparse is not None:
+            return self._tuned(sparse, epsilon, passes, on_progress)
+        found = calibrated(self._contender, family=job.family, count=job.count, epsilon=epsilon, delta=job.delta)
+        delta = job.delta if needs_delta(self._contender) else 0.0
+        return self._plan(
+            epsilon=epsilon,
+            delta=delta,
+            parameters={"scale": scale_of(found)},
+            prediction=predict_one(job, self._contender, found, epsilon=epsilon, seed=self._seed),
+        )
+
+    def _tuned(
+        self, sparse: SparseContender, epsilon: float, passes: int | None, on_progress: Callable[[float], None]
+    ) -> Plan:
+        tuner = StreamTuner(self._job, sparse, epsilon=epsilon, seed=self._seed)
+        tuned = tuner.tune(starts=self._points, on_progress=on_progress)
+        self._points = tuned.points
+        return self._plan(
+            epsilon=epsilon,
+            delta=self._job.delta if sparse.approximate else 0.0,
+            parameters=tuned.parameters.named(),
+            prediction=tuner.predict(tuned.parameters, passes=passes),
+        )
+
+    def _plan(self, **given: Any) -> Plan:
+        job = self._job
+        return Plan(
+            contender=self._contender,
+            asked=job.asked,
+            family=job.family,
+            count=job.count,
+            threshold=job.threshold,
+            **given,
+        )
+
+
+def guess_score(job: Job) -> float:
+    """What can be had without looking at the data."""
+    values = job.values()
+    if job.asked == "largest":
+        return float(1.0 - (values.max() - values.mean()) / job.family.width)
+    share = float((values >= float(job.threshold or 0.0)).mean())
+    return 2.0 * share / (1.0 + share)
+
+
+def beats(plan: Plan, guess: float) -> bool:
+    """Whether the plan surely does better than a guess."""
+    found = plan.prediction
+    return found is not None and found.answered > 0 and found.score - found.uncertainty > guess
 
 
 def least_epsilon(
@@ -81,7 +156,7 @@ def cheapest_plans(
     what = "accuracy" if job.asked == "largest" else "F1"
     if job.epsilon is None or job.epsilon >= LARGEST_EPSILON:
         raise InvalidParameter(f"no contender reaches {what} {wanted!r} at any epsilon up to {LARGEST_EPSILON:g}")
-    quick = [key for key in looked_at if key not in _TUNED or key in _FRUGAL] or looked_at
+    quick = [key for key in looked_at if key not in BY_KEY or key in _FRUGAL] or looked_at
     beyond = [least_epsilon(Entrant(job, key, seed=seed), will_do, start=job.epsilon) for key in quick]
     reached = [plan.epsilon for plan in beyond if plan is not None]
     more = f"the least that does is about {shown(min(reached), digits=2)}" if reached else "no larger one does either"
@@ -91,8 +166,8 @@ def cheapest_plans(
 def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> float | None:
     """The least ε at which some contender surely does better than a guess."""
     # One release is planned in no time; of the sparse vectors only the frugal ones are tried, last.
-    quick = [key for key in contenders if key not in _TUNED]
-    quick += [key for key in _FRUGAL if key in contenders] or [key for key in contenders if key in _TUNED]
+    quick = [key for key in contenders if key not in BY_KEY]
+    quick += [key for key in _FRUGAL if key in contenders] or [key for key in contenders if key in BY_KEY]
     # Starting where the first fits spares looking where no contender does anything.
     start, best = float(job.epsilon or 1.0), math.inf
     for key in quick:

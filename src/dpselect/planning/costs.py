@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from dpselect.checks import FloatArray
+from dpselect.mechanisms.above_threshold import ClassicalAboveThreshold
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.numerics.integral import log_integral
-from dpselect.planning.stream_simulation import RunRule, Settings
-from dpselect.privacy.above_threshold import transcript_epsilon
+from dpselect.planning.contender import SparseContender, SparseParameters
+from dpselect.planning.filters import count_runs, make_filter, runs_allowed
+from dpselect.planning.job import Job
+from dpselect.planning.simulation import RunRule, Settings
 from dpselect.privacy.family import QueryFamily
 
 #: How closely losses are looked at: while many settings are compared, among the last few, and for the final word.
@@ -40,38 +44,20 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 Losses: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 
-def gaussian_losses(family: QueryFamily, settings: Settings) -> Losses:
-    """The tight losses of THEORY §2."""
+def transcript_losses(family: QueryFamily, settings: Settings) -> Losses:
+    """The mechanism's own losses, for all settings at once."""
 
     def losses(below: FloatArray, above: FloatArray) -> FloatArray:
-        return np.asarray(
-            transcript_epsilon(
-                lower=settings.lower[:, None],
-                upper=settings.upper[:, None],
-                sensitivity=family.sensitivity,
-                threshold=settings.threshold,
-                sigma_threshold=settings.line_scale[:, None],
-                sigma_query=settings.question_scale[:, None],
-                below=below,
-                above=above,
-                monotone=family.monotone,
-            )
+        return settings.kind.losses(
+            family,
+            threshold=settings.threshold,
+            scale_threshold=settings.scale_threshold[:, None],
+            scale_query=settings.scale_query[:, None],
+            lower=settings.lower[:, None],
+            upper=settings.upper[:, None],
+            below=below,
+            above=above,
         )
-
-    return losses
-
-
-def laplace_losses(family: QueryFamily, settings: Settings) -> Losses:
-    """The closed forms of :mod:`dpselect.privacy.classical`, for many settings at once."""
-    line = (family.sensitivity / settings.line_scale)[:, None]
-    question = (family.sensitivity / settings.question_scale)[:, None]
-
-    def losses(below: FloatArray, above: FloatArray) -> FloatArray:
-        m, k = np.broadcast_arrays(below, above)
-        if family.monotone:
-            rising = np.minimum(m * question, line + k * question)
-            return np.asarray(np.maximum(rising, np.minimum(k * question, line + m * question)))
-        return np.asarray(np.minimum(line + 2.0 * np.minimum(m, k) * question, (m + k) * question))
 
     return losses
 
@@ -122,8 +108,8 @@ def repaired_rule(
     """The repaired reporting filter (THEORY §4): a run starts while the chance that it overshoots fits δ."""
     pure = pure_rule(losses, longest=longest, epsilon=epsilon, detail=detail)
     knots = run_lengths(longest + 1, detail)[1:]
-    slope = (settings.line_scale / settings.question_scale)[:, None, None]
-    offset = ((settings.threshold - settings.lower) / settings.question_scale)[:, None, None]
+    slope = (settings.scale_threshold / settings.scale_query)[:, None, None]
+    offset = ((settings.threshold - settings.lower) / settings.scale_query)[:, None, None]
     if detail == "exact":
         found = np.asarray(log_integral(knots[None, :, None], *np.broadcast_arrays(slope, offset)).upper)
     else:
@@ -223,3 +209,98 @@ def exact_kept_limits(losses: Losses, *, longest: int, epsilon: float) -> NDArra
         return low.astype(np.int64)
     whole = np.arange(longest + 1, dtype=np.float64)
     return np.stack([np.floor(np.interp(whole, tops, row)) for row in low]).astype(np.int64)
+
+
+def bisected_kept_limits(losses: Losses, *, longest: int, epsilon: float) -> NDArray[np.int64]:
+    """The same by plain bisection at every k, where losses cost next to nothing."""
+    above = np.arange(longest + 1.0)[None, :]
+    low: FloatArray = np.array([[-1.0]])
+    high: FloatArray = np.array([[longest + 1.0]])
+    while (high - low).max() > 1.0:
+        middle = np.floor(0.5 * (low + high))
+        fits = np.maximum(losses(middle + 1.0, above), losses(np.maximum(middle, 0.0), above + 1.0)) <= epsilon
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return low.astype(np.int64)
+
+
+class StreamCosts:
+    """Losses and rules of one contender for one job at one budget."""
+
+    def __init__(self, job: Job, contender: SparseContender, *, epsilon: float) -> None:
+        assert job.threshold is not None  # noqa: S101  # a job about crossings has one
+        self._job, self._contender, self._epsilon = job, contender, epsilon
+        self._family, self._threshold = job.family, job.threshold
+
+    def losses(self, settings: Settings) -> Losses:
+        """Losses of transcripts, for all settings at once."""
+        return transcript_losses(self._family, settings)
+
+    def shifts(self, settings: Settings) -> FloatArray:
+        """μ of the profile bound of a capped Gaussian run (THEORY §3)."""
+        noise = {"scale_threshold": settings.scale_threshold, "scale_query": settings.scale_query}
+        return GaussianAboveThreshold.shifts(self._family, **noise)
+
+    def rule(
+        self,
+        settings: Settings,
+        horizon: NDArray[np.int64] | None,
+        *,
+        detail: Detail,
+        found: SparseParameters | None = None,
+    ) -> RunRule | NDArray[np.int64]:
+        """When runs may go on: a rule by run length, or the limits of a kept threshold.
+
+        With ``found``, the parameters of the one setting at hand, a filter that is paid before each run is asked itself
+        how many it lets through.
+        """
+        losses, length, epsilon = self.losses(settings), self._job.count, self._epsilon
+        name = self._contender.filter
+        if issubclass(settings.kind, ClassicalAboveThreshold):
+            # A closed form costs next to nothing: nothing needs to be read between losses.
+            detail = "exact"
+        if not self._contender.resample:
+            if issubclass(settings.kind, ClassicalAboveThreshold):
+                return bisected_kept_limits(losses, longest=length, epsilon=epsilon)
+            if detail == "exact":
+                return exact_kept_limits(losses, longest=length, epsilon=epsilon)
+            return kept_limits(losses, longest=length, epsilon=epsilon, detail=detail)
+        if name == "pure":
+            return pure_rule(losses, longest=length, epsilon=epsilon, detail=detail)
+        caps = needed(horizon)
+        if name == "repaired":
+            return repaired_rule(
+                losses,
+                settings,
+                horizon=caps,
+                longest=length,
+                epsilon=epsilon,
+                delta=self._job.delta,
+                detail=detail,
+            )
+        if found is not None:
+            runs = np.array([float(self._counted(found))])
+        else:
+            runs = runs_allowed(
+                name,
+                horizon_costs(losses, caps),
+                shifts=self.shifts(settings),
+                horizon=caps.astype(np.float64),
+                epsilon=epsilon,
+                delta=self._job.delta,
+            )
+        return counted_rule(np.minimum(runs, length + 1.0), caps, longest=length)
+
+    def _counted(self, found: SparseParameters) -> int:
+        """How many runs the filter itself lets through."""
+        family = self._family
+        if found.clip is not None:
+            family = family.near(self._threshold, below=found.clip[0], above=found.clip[1])
+        watcher = self._contender.watcher(family, threshold=self._threshold, found=found)
+        budget = make_filter(self._contender.filter, epsilon=self._epsilon, delta=self._job.delta, order=found.order)
+        return count_runs(budget, watcher, horizon=int(found.horizon or 1), most=self._job.count + 1)
+
+
+def needed(horizon: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The horizon of a capped contender."""
+    assert horizon is not None  # noqa: S101  # capped contenders have one
+    return horizon

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import Bounds, differential_evolution
+from scipy.stats import qmc
 
 from dpselect.checks import FloatArray
-from dpselect.planning.contender import Prediction, SparseContender, mean_and_reach
-from dpselect.planning.filter_budgets import best_order
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.planning.contender import Prediction, SparseContender, SparseParameters, mean_and_reach
+from dpselect.planning.costs import StreamCosts, horizon_costs, needed
+from dpselect.planning.filters import best_order
 from dpselect.planning.job import Job, Scenario
-from dpselect.planning.run_costs import horizon_costs
-from dpselect.planning.search import search
-from dpselect.planning.sparse_parameters import SparseParameters
-from dpselect.planning.stream_costs import StreamCosts, needed
-from dpselect.planning.stream_simulation import (
+from dpselect.planning.simulation import (
     LONG,
     Passes,
     RunRule,
@@ -37,6 +39,8 @@ _LONG_PREDICTION = 8_000_000
 _RATIOS, _NARROWEST = (0.1, 12.0), 0.003
 #: For so few settings losses are looked at more closely.
 _FEW = 8
+#: Points of a generation, by the number of numbers tuned; generations; and how many points are kept.
+_POPULATION, _GENERATIONS, _KEPT = {2: 32, 3: 32, 4: 64, 5: 64}, 8, 8
 #: Settings per table, so that tables of long streams fit the memory.
 _TABLE = 1 << 21
 
@@ -52,6 +56,68 @@ class Tuned:
 def passes_for(length: int, *, total: int, least: int, most: int) -> int:
     """How many passes over a stream of this length."""
     return max(least, min(most, total // length))
+
+
+def search(
+    objective: Callable[[FloatArray], FloatArray],
+    *,
+    dimensions: int,
+    generator: np.random.Generator,
+    starts: FloatArray | None = None,
+    on_progress: Callable[[float], None] = lambda share: None,
+) -> FloatArray:
+    """The best few points found in the unit cube, best first: (up to 8, dimensions).
+
+    SciPy's differential evolution, whole generations at a time. The objective is a mean over simulated passes on common
+    random numbers, so two neighbouring points differ by what they do and a few dozen passes tell them apart.
+
+    Parameters
+    ----------
+    objective
+        What is to be large: (points,) from (points, dimensions).
+    dimensions : int
+        Of the cube.
+    generator
+        Where new points come from.
+    starts : ndarray, optional
+        Points of a kindred search; it then begins around them and looks at fewer points.
+    on_progress
+        Called with the share done.
+
+    Examples
+    --------
+    >>> best = search(lambda u: -np.square(u - 0.3).sum(axis=1), dimensions=2, generator=np.random.default_rng(1))
+    >>> bool(np.abs(best[0] - 0.3).max() < 0.05)
+    True
+    """
+    size, generations = _POPULATION[dimensions], _GENERATIONS
+    first = qmc.Sobol(dimensions, rng=generator).random(size)
+    if starts is not None:
+        generations //= 2
+        near = starts[np.arange(size // 2) % len(starts)]
+        first[: len(near)] = np.clip(near + 0.05 * generator.standard_normal(near.shape), 0.0, 1.0)
+        first[: len(starts[: len(near)])] = starts[: len(near)]
+    done = itertools.count(1)
+
+    def to_be_small(points: Any, /) -> Any:
+        on_progress(min(1.0, next(done) / (generations + 1)))
+        return -objective(points.T)
+
+    found = differential_evolution(
+        to_be_small,
+        Bounds(np.zeros(dimensions), np.ones(dimensions)),
+        init=first,
+        maxiter=generations,
+        mutation=(0.3, 0.8),
+        recombination=0.8,
+        tol=0.0,
+        polish=False,
+        vectorized=True,
+        updating="deferred",
+        rng=generator,
+    )
+    on_progress(1.0)
+    return np.asarray(found.population[np.argsort(found.population_energies, kind="stable")[:_KEPT]])
 
 
 class StreamTuner:
@@ -122,7 +188,7 @@ class StreamTuner:
 
     def _noise(self, purpose: int, passes: int) -> StandardNoise:
         generator = np.random.default_rng(self._streams[purpose])
-        return StandardNoise.drawn(self._contender.law, length=self._job.count, passes=passes, generator=generator)
+        return StandardNoise.drawn(self._contender.kind.law, length=self._job.count, passes=passes, generator=generator)
 
     # -- from the cube to settings ------------------------------------------------------------------------------
 
@@ -134,9 +200,9 @@ class StreamTuner:
             lower = np.maximum(rho - _between(_NARROWEST * below, below, cube[:, 2]), family.lower)
             upper = np.minimum(rho + _between(_NARROWEST * above, above, cube[:, 3]), family.upper)
         # Noise with which a single ⊤ takes about the whole budget; a pass of many ⊤ needs up to √length times that
-        # when it is Gaussian, and length times when it is Laplace.
+        # when it is Gaussian, and length times when it is not.
         least = np.full(len(cube), family.sensitivity / self._epsilon)
-        if self._contender.law == "normal":
+        if issubclass(self._contender.kind, GaussianAboveThreshold):
             least = np.maximum(least, np.sqrt(family.sensitivity * (upper - lower) / self._epsilon))
             most = 6.0 * math.sqrt(length)
         else:
@@ -146,16 +212,17 @@ class StreamTuner:
         horizon = None
         if self._contender.capped:
             horizon = np.maximum(1, _between(1.0, float(length), cube[:, -1]).round()).astype(np.int64)
-        return Settings(rho, line, question, lower, upper), horizon
+        return Settings(self._contender.kind, rho, line, question, lower, upper), horizon
 
     def _parameters(self, point: FloatArray) -> SparseParameters:
         settings, horizon = self._decoded(point[None, :])
         rho = self._threshold
-        clip = (_rounded(rho - settings.lower[0]), _rounded(settings.upper[0] - rho))
+        clip = _rounded(rho - settings.lower[0]), _rounded(settings.upper[0] - rho)
         found = SparseParameters(
-            line_scale=_rounded(settings.line_scale[0]),
-            question_scale=_rounded(settings.question_scale[0]),
-            clip=clip if self._contender.clipped else None,
+            scale_threshold=_rounded(settings.scale_threshold[0]),
+            scale_query=_rounded(settings.scale_query[0]),
+            clip_below=clip[0] if self._contender.clipped else None,
+            clip_above=clip[1] if self._contender.clipped else None,
             horizon=None if horizon is None else int(horizon[0]),
         )
         if self._contender.filter != "renyi" or found.horizon is None:
@@ -175,8 +242,8 @@ class StreamTuner:
         family = self._family
         if found.clip is not None:
             family = family.near(self._threshold, below=found.clip[0], above=found.clip[1])
-        arrays = (found.line_scale, found.question_scale, family.lower, family.upper)
-        settings = Settings(self._threshold, *(np.array([value]) for value in arrays))
+        arrays = (found.scale_threshold, found.scale_query, family.lower, family.upper)
+        settings = Settings(self._contender.kind, self._threshold, *(np.array([value]) for value in arrays))
         return settings, None if found.horizon is None else np.array([found.horizon])
 
     # -- from settings to passes --------------------------------------------------------------------------------
