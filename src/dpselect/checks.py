@@ -14,20 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import InvalidParameter
+from dpselect.errors import refuse as refuse
 
 _INFINITY = float("inf")
 
 FloatArray: TypeAlias = NDArray[np.float64]
-
-
-def refuse(name: str, value: object, rule: str) -> InvalidParameter:
-    """The error that says ``name must be rule; got value``.
-
-    >>> str(refuse("sigma", -1.0, "positive and finite"))
-    'sigma must be positive and finite; got -1.0'
-    """
-    shown = repr(value)
-    return InvalidParameter(f"{name} must be {rule}; got {shown if len(shown) <= 80 else shown[:77] + '...'}")
 
 
 def numbers(name: str, value: ArrayLike | float | Fraction) -> FloatArray:

@@ -14,17 +14,63 @@
     └── SensitivityClipped              the sensitivity was larger than the range and was cut to it
 
 A refused call spends nothing and draws no noise.
+
+A text names parameters ‹so›. ``str(error)`` shows the bare name; :meth:`DPSelectError.told` shows the caller's own word
+for it, such as the option of a command line.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
 
 
 class DPSelectError(Exception):
     """Anything this package raises on purpose."""
 
+    def __str__(self) -> str:
+        return self.told(lambda parameter: parameter)
+
+    def told(self, word: Callable[[str], str]) -> str:
+        """The message with the caller's own word for each parameter it names.
+
+        >>> SourceError("the times carry a zone; give ‹timezone›").told(lambda name: f"--{name}")
+        'the times carry a zone; give --timezone'
+        """
+        start, *rest = super().__str__().split("‹")
+        pieces = (piece.partition("›") for piece in rest)
+        return start + "".join((word(name) if mark else f"‹{name}") + after for name, mark, after in pieces)
+
 
 class InvalidParameter(DPSelectError, ValueError):
-    """A public parameter breaks a rule; the message names the parameter, the value and the rule."""
+    """A public parameter breaks a rule; the message names the parameter, the value and the rule.
+
+    Attributes
+    ----------
+    parameter, rule : str or None
+        ``parameter`` must be ``rule``; None where a message is about several parameters at once.
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, rule: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.rule = rule
+
+
+def refuse(parameter: str, value: object, rule: str) -> InvalidParameter:
+    """The error that says ``parameter must be rule; got value``; a value that is missing is not shown.
+
+    >>> found = refuse("sigma", -1.0, "positive and finite")
+    >>> str(found), found.parameter, found.rule
+    ('sigma must be positive and finite; got -1.0', 'sigma', 'positive and finite')
+    """
+    got = "" if value is None else f"; got {_shown(value)}"
+    return InvalidParameter(f"‹{parameter}› must be {rule}{got}", parameter=parameter, rule=rule)
+
+
+def _shown(value: object) -> str:
+    text = str(value) if isinstance(value, Fraction) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 class InvalidData(DPSelectError, ValueError):

@@ -23,7 +23,7 @@ class Untouchable:
 
 @pytest.mark.parametrize("declared", [False, None, 1, "yes"])
 def test_undeclared_values_are_refused_unseen(declared):
-    with pytest.raises(NotPublic, match="public=True"):
+    with pytest.raises(NotPublic, match="declare them so with public"):
         Profile(Untouchable(), public=declared)
 
 

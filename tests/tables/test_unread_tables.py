@@ -22,7 +22,7 @@ UNREAD = {
         "lies in the calendar, 2013-01-01 to 2013-01-03",
     ),
     "another format": ([("a", "31/01/2013", "1")], "no time in column 'at' can be read"),
-    "zoned text": ([("a", "2013-01-01T10:00Z", "1")], "they carry a time zone; give the calendar a timezone"),
+    "zoned text": ([("a", "2013-01-01T10:00Z", "1")], "they carry a time zone; give timezone"),
 }
 
 

@@ -22,7 +22,7 @@ from dpselect.privacy.family import QueryFamily
 ModelKind: TypeAlias = Literal["worst-case", "uniform", "seasonal"]
 
 _NOT_PUBLIC = (
-    "a plan may only be tuned on public values: declare them so (public=True, or --public) if anyone may see them "
+    "a plan may only be tuned on public values: declare them so with ‹public› if anyone may see them "
     "(past releases, another city, simulated data), never the values that the mechanism will run on; or use a model"
 )
 #: Models are drawn with this seed, so that a plan can be made again.

@@ -105,7 +105,7 @@ class Calendar:
             last = last.replace(hour=23)
         if last < first:
             raise InvalidParameter(
-                f"the calendar is empty: end must not come before start; got {self.start} to {self.end}"
+                f"the calendar is empty: ‹end› must not come before ‹start›; got {self.start} to {self.end}"
             )
         if self.timezone is not None:
             try:

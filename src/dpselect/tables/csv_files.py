@@ -66,7 +66,7 @@ def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimit
             ),
             settings,
         )
-    raise SourceError(f"CSV files are read with duckdb, polars or spark, not with {engine}; change the backend")
+    raise SourceError(f"CSV files are read with duckdb, polars or spark, not with {engine}; change ‹backend›")
 
 
 def _arrow_dataset(files: list[str], names: list[str], delimiter: str) -> Any:

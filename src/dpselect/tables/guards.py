@@ -44,10 +44,10 @@ def refuse_unread(seen: Seen, *, place: str | None, value: str | None, candidate
     if seen.times and not seen.read and isinstance(candidates, Calendar):
         if seen.zoned and candidates.timezone is None:
             raise SourceError(
-                f"no time in column {place!r} can be placed: they carry a time zone; give the calendar a timezone, "
+                f"no time in column {place!r} can be placed: they carry a time zone; give ‹timezone›, "
                 "e.g. Europe/London"
             )
-        raise SourceError(f"no time in column {place!r} can be read; write 2013-01-31 14:00 or give time_format")
+        raise SourceError(f"no time in column {place!r} can be read; write 2013-01-31 14:00 or give ‹time_format›")
     if seen.read and not seen.inside:
         if isinstance(candidates, Calendar):
             raise SourceError(

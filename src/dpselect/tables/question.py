@@ -150,7 +150,7 @@ class Question:
         self._check_columns()
         if self.measure == "count":
             if self.cap is not None:
-                raise refuse("cap", self.cap, "left out when measure is count")
+                raise refuse("cap", self.cap, "left out when ‹measure› is count")
             object.__setattr__(self, "grid", 1)
         else:
             self._check_cap()
@@ -172,7 +172,7 @@ class Question:
                 )
             return
         if (self.time is None) == (self.category is None):
-            raise InvalidParameter("give either a time column or a category column (or shape='wide')")
+            raise InvalidParameter("give either ‹time› or ‹category› (or ‹wide›: one column per candidate)")
         if self.value is None and self.measure != "count":
             raise refuse("value", None, f"the name of the column with the reading for measure {self.measure}")
 

@@ -92,7 +92,7 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
         if count == 1:
             raise SourceError(
                 f"the table has no column {name!r}, and only one column in all; the separator looks wrong: "
-                "give the file's delimiter, such as ';'"
+                "give ‹delimiter›, such as ';'"
             )
         raise SourceError(
             f"the table has no column {name!r} among its {count}; the first line of a CSV file must name the columns"
@@ -180,7 +180,7 @@ def _from_wide(table: Table, question: Question, candidates: Candidates) -> Tabl
             places[column] = place
     if not places:
         raise SourceError(
-            "no column of the wide table is named after a candidate; check the calendar, or give time_format"
+            "no column of the wide table is named after a candidate; check the calendar, or give ‹time_format›"
         )
     kinds = {table[column].type().copy(nullable=True) for column in places}
     alike = len(kinds) == 1

@@ -135,7 +135,7 @@ def series_query(
 
 def _declared(top: Fraction, population: int | None, sensitivity: object) -> Fraction:
     if (population is None) == (sensitivity is None):
-        raise InvalidParameter("declare what one person can change: give population or sensitivity, one of them")
+        raise InvalidParameter("declare what one person can change: give ‹population› or ‹sensitivity›, one of them")
     if population is not None:
         return Fraction(1, whole_number("population", population, most=2**53))
     declared = exact_number("sensitivity", sensitivity)

@@ -149,7 +149,7 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
     if engine is None:
         raise SourceError(f"no engine of Ibis is called {scheme!r}; use e.g. duckdb://, sqlite:// or postgres://")
     if not table:
-        raise SourceError(f"a {scheme}:// source needs the name of a table; give table=")
+        raise SourceError(f"a {scheme}:// source needs the name of a table; give ‹table›")
     place = rest.partition("?")[0]
     # Connecting would create the file: a slip in the path must not end as an empty answer.
     if scheme in ("duckdb", "sqlite") and not Path(place).is_file():
