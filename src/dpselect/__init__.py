@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Dataset": "dpselect.dataset",
     "QueryFamily": "dpselect.privacy.family",
     "Enclosure": "dpselect.numerics.enclosure",
     "Loss": "dpselect.privacy.loss",
@@ -43,6 +44,7 @@ _ROOMS = {
     "composition",
     "tables",
     "planning",
+    "dataset",
     "report",
     "paper",
     "errors",
@@ -53,6 +55,7 @@ __all__ = sorted([*_HOMES, "__version__"])
 if TYPE_CHECKING:
     from dpselect.composition.odometer import Odometer as Odometer
     from dpselect.composition.sparse_vector import SparseVector as SparseVector
+    from dpselect.dataset import Dataset as Dataset
     from dpselect.mechanisms.classical import ExponentialMechanism as ExponentialMechanism
     from dpselect.mechanisms.classical import LaplaceNoisyMax as LaplaceNoisyMax
     from dpselect.mechanisms.classical import PermuteAndFlip as PermuteAndFlip

@@ -13,7 +13,7 @@ import pytest
 from dpselect import __version__
 from dpselect.cli.application import COMMANDS, app
 
-OFFERED = sorted(command.name or "" for command in app.registered_commands)
+OFFERED = sorted(name for name in app if not name.startswith("-"))
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 

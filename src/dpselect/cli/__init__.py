@@ -14,11 +14,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         try:
-            import typer  # noqa: F401
+            import cyclopts  # noqa: F401
         except ImportError as failure:
             if isinstance(failure.__context__, KeyboardInterrupt):
                 raise KeyboardInterrupt from None
-            print("the command line needs typer and rich; install dpselect[cli]", file=sys.stderr)
+            print("the command line needs cyclopts and rich; install dpselect[cli]", file=sys.stderr)
             return 2
         from dpselect.cli.failures import guarded
 

@@ -3,46 +3,52 @@
 from __future__ import annotations
 
 import importlib
-from importlib.util import find_spec
-from typing import Annotated
+from collections.abc import Callable, Sequence
 
-import typer
+from cyclopts import App, Parameter
 
 from dpselect import __version__
 
 #: One line per command: its name is its module's name and its function's name.
 COMMANDS = ("demo", "peak", "watch", "epsilon", "calibrate", "plan", "paper")
 
-app = typer.Typer(
+_HELP = """Which one is largest, when is the line crossed: answered under differential privacy.
+
+Start with: dpselect demo. Every ε shown is an upper bound."""
+
+#: Parameters whose options are called otherwise.
+_RENAMED = {"start": "from", "end": "to", "names": "categories", "figures": "figure", "noise": "sigma-threshold"}
+
+app = App(
     name="dpselect",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    # A traceback can quote private values; failures.py decides what is shown.
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    help=_HELP,
+    help_format="plaintext",
+    version=f"dpselect {__version__}",
+    # An option given twice: the last one counts, as in most programs.
+    default_parameter=Parameter(negative=(), show_default=False, allow_repeating=True),
+    exit_on_error=False,
+    print_error=False,
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
 )
+for _place, _name in enumerate(COMMANDS):
+    app.command(getattr(importlib.import_module(f"dpselect.cli.{_name}"), _name), name=_name, sort_key=_place)
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"dpselect {__version__}")
-        raise typer.Exit
+def option_words(arguments: Sequence[str]) -> Callable[[str], str]:
+    """What a parameter of the library is called by someone who typed these arguments.
 
-
-@app.callback()
-def dpselect(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Which one is largest, when is the line crossed: answered under differential privacy, with Gaussian noise.
-
-    Start with [bold]dpselect demo[/bold]. Every ε shown is an upper bound.
+    >>> word = option_words(["peak", "readings.csv"])
+    >>> word("start"), word("per_user"), word("candidates")
+    ('--from', '--per-user', 'candidates')
     """
+    command = app[arguments[0]] if arguments and arguments[0] in COMMANDS else None
+    known = (
+        {name for one in command.assemble_argument_collection() for name in one.names} if command is not None else set()
+    )
 
+    def word(parameter: str) -> str:
+        option = f"--{_RENAMED.get(parameter, parameter).replace('_', '-')}"
+        return option if option in known else parameter
 
-for _name in COMMANDS:
-    # A command whose module is not there yet is not offered.
-    if find_spec(f"dpselect.cli.{_name}") is not None:
-        app.command(_name)(getattr(importlib.import_module(f"dpselect.cli.{_name}"), _name))
+    return word

@@ -3,105 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-import typer
+from cyclopts import Parameter
 
-from dpselect.cli import options, screen
-from dpselect.cli.epsilon import chosen_mode, family_in_words, needed, refuse_given, show_costs
-from dpselect.cli.numbers import no_more_than, read_number
-from dpselect.report.rounding import at_most, rounded_up
+from dpselect.cli import screen
+from dpselect.cli.epsilon import SQUARE_ROOT_OF_3, Asked, show_costs
+from dpselect.cli.options import AsJson, Family, Number, needed
+from dpselect.report.rounding import at_most, no_more_than, rounded_up
+from dpselect.report.words import family_in_words
 
 _Mechanism = TypeVar("_Mechanism")
 
 
 def calibrate(
-    sensitivity: options.Sensitivity,
-    epsilon: Annotated[
-        Fraction,
-        typer.Option("--epsilon", parser=read_number, metavar="ε", help="The most the release may cost, pure."),
-    ],
-    candidates: options.Candidates = None,
-    horizon: options.Horizon = None,
-    below: options.Below = None,
-    above: options.Above = None,
-    threshold: options.ThresholdAt = None,
-    ratio: Annotated[
-        Fraction | None,
-        typer.Option("--ratio", parser=read_number, metavar="σ_Z/σ_X", help="Above threshold; √3 if left out."),
-    ] = None,
-    lower: options.Lower = Fraction(0),
-    upper: options.Upper = Fraction(1),
-    monotone: options.Monotone = False,
-    certify: options.Certify = False,
-    as_json: options.AsJson = False,
+    *,
+    epsilon: Annotated[Number, Parameter(help="The most the release may cost, pure.", metavar="ε")],
+    asked: Asked = Asked(),  # noqa: B008 - frozen
+    family: Family = Family(),  # noqa: B008
+    ratio: Annotated[Number | None, Parameter(help="Above threshold: σ_Z/σ_X; √3 if left out.")] = None,
+    certify: Annotated[bool, Parameter(help="Also enclose the pure ε between two proven numbers.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """The least noise with which a release costs at most ε.
 
-      [dim]$[/dim] dpselect calibrate --candidates 365 --epsilon 0.1 --sensitivity 1/6946
+    Noisy max, and above threshold:
 
-      [dim]$[/dim] dpselect calibrate --horizon 365 --threshold 0.575 --epsilon 0.5
+      $ dpselect calibrate --candidates 365 --epsilon 0.1 --sensitivity 1/6946
+
+      $ dpselect calibrate --horizon 365 --threshold 0.575 --epsilon 0.5
         --sensitivity 1/6946 --monotone
 
     In Python: GaussianNoisyMax.calibrated, GaussianAboveThreshold.calibrated.
     """
+    from dpselect.dataset.dataset import refuse_given
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-    from dpselect.privacy.family import QueryFamily
 
-    mode = chosen_mode(candidates=candidates, horizon=horizon, below=below, above=above)
-    family = QueryFamily(
-        lower=lower,  # type: ignore[arg-type]  # fractions are taken, and rounded to the safe side
-        upper=upper,  # type: ignore[arg-type]
-        sensitivity=sensitivity,  # type: ignore[arg-type]
-        monotone=monotone,
-    )
+    mode, queries = asked.mode, family.family()
     target = no_more_than(epsilon)
     rows: list[dict[str, Any]] = []
     if mode == "candidates":
-        refuse_given("noisy max", threshold=threshold, ratio=ratio)
-        for d in candidates or ():
-            least = GaussianNoisyMax.calibrated(family, candidates=d, epsilon=target)
-            trials = (GaussianNoisyMax(family, sigma) for sigma in _shorter(least.sigma))
+        refuse_given("noisy max", threshold=asked.threshold, ratio=ratio)
+        for d in asked.candidates or ():
+            least = GaussianNoisyMax.calibrated(queries, candidates=d, epsilon=target)
+            trials = (GaussianNoisyMax(queries, sigma) for sigma in _shorter(least.sigma))
             picker = _first_within(target, [*trials, least], partial(GaussianNoisyMax.epsilon, candidates=d))
             row = {"candidates": d, "sigma": picker.sigma, "epsilon": float(picker.epsilon(candidates=d))}
             rows.append(row | (_ends(picker.certify(candidates=d)) if certify else {}))
     else:
-        proportion = 3**0.5 if ratio is None else float(ratio)
-        line = float(needed("threshold", threshold))
+        proportion = SQUARE_ROOT_OF_3 if ratio is None else float(ratio)
+        line = float(needed("threshold", asked.threshold))
 
-        for m in horizon or below or (0,):
-            k = above or 0
-            asked = {"horizon": m} if horizon else {"below": m, "above": k}
+        for m in asked.horizon or asked.below or (0,):
+            k = asked.above or 0
+            what = {"horizon": m} if asked.horizon else {"below": m, "above": k}
             least_noise = GaussianAboveThreshold.calibrated(
-                family, threshold=line, epsilon=target, ratio=proportion, **asked
+                queries, threshold=line, epsilon=target, ratio=proportion, **what
             )
 
             def cost(trial: GaussianAboveThreshold, m: int = m, k: int = k) -> float:
-                return float(trial.epsilon(horizon=m) if horizon else trial.loss(below=m, above=k))
+                return float(trial.epsilon(horizon=m) if asked.horizon else trial.loss(below=m, above=k))
 
             attempts = (
                 GaussianAboveThreshold(
-                    family, threshold=line, sigma_threshold=sigma, sigma_query=rounded_up(proportion * sigma)
+                    queries, threshold=line, sigma_threshold=sigma, sigma_query=rounded_up(proportion * sigma)
                 )
                 for sigma in _shorter(least_noise.sigma_threshold)
             )
             kept = _first_within(target, [*attempts, least_noise], cost)
             row = {
-                **asked,
+                **what,
                 "sigma_threshold": kept.sigma_threshold,
                 "sigma_query": kept.sigma_query,
                 "epsilon": cost(kept),
             }
-            rows.append(row | (_certified(kept, m, k, capped=bool(horizon)) if certify else {}))
+            rows.append(row | (_certified(kept, m, k, capped=bool(asked.horizon)) if certify else {}))
     if as_json:
         for row in rows:
             screen.emit({**row, "target": target})
         return
-    what = "noisy max" if mode == "candidates" else "above threshold"
-    show_costs(rows, title=f"Gaussian {what} at ε ≤ {at_most(target)} over {family_in_words(family)}")
+    kind = "noisy max" if mode == "candidates" else "above threshold"
+    show_costs(rows, title=f"Gaussian {kind} at ε ≤ {at_most(target)} over {family_in_words(queries)}")
 
 
 def _shorter(least: float) -> list[float]:

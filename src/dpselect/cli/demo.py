@@ -9,9 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
+from cyclopts.validators import Number as Between
 
-from dpselect.cli import options, screen
+from dpselect.cli import screen
+from dpselect.cli.options import AsJson, Seed
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
@@ -19,14 +21,17 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Where the report and the plot go.")] = Path("out/demo"),
-    meters: Annotated[int, typer.Option("--meters", min=2, max=200_000, help="Homes in the city.")] = 2000,
-    seed: options.Seed = None,
-    as_json: options.AsJson = False,
+    *,
+    out: Annotated[Path, Parameter(help="Where the report and the plot go.")] = Path("out/demo"),
+    meters: Annotated[int, Parameter(help="Homes in the city.", validator=Between(gte=2, lte=200_000))] = 2000,
+    seed: Seed = None,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate a city of meters over a year, ask for its peak and its cold days, write a report.
 
-      [dim]$[/dim] dpselect demo --out out/demo
+    Nothing else is needed:
+
+      $ dpselect demo --out out/demo
 
     In Python: dpselect.demo.script.run_demo(out=…).
     """

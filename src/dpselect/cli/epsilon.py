@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from dpselect.cli import options, screen
-from dpselect.cli.numbers import no_more_than, shown
+from cyclopts import Group, Parameter
+
+from dpselect.cli import screen
+from dpselect.cli.options import AsJson, Count, Counts, Family, Number, needed
 from dpselect.errors import InvalidParameter
-from dpselect.report.rounding import at_least, at_most
+from dpselect.report.rounding import at_least, at_most, no_more_than
+from dpselect.report.words import family_in_words
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
@@ -20,96 +24,113 @@ if TYPE_CHECKING:
 SQUARE_ROOT_OF_3 = 3**0.5
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The release whose cost or noise is asked for: one of three ways to say it.
+
+    Parameters
+    ----------
+    candidates
+        Noisy max: among how many (D); a list gives a table.
+    horizon
+        Above threshold: cost known beforehand, of a run that stops at the first ⊤ or after H questions.
+    below
+        Above threshold: cost of a run that answered M ⊥ …
+    above
+        … and K ⊤.
+    threshold
+        Above threshold: the public threshold (ρ).
+    """
+
+    candidates: Counts | None = None
+    horizon: Counts | None = None
+    below: Counts | None = None
+    above: Count | None = None
+    threshold: Number | None = None
+
+    @property
+    def mode(self) -> str:
+        """Which of the three ways was used; refuses none and several."""
+        transcript = self.below is not None or self.above is not None
+        ways = {
+            "candidates": self.candidates is not None,
+            "horizon": self.horizon is not None,
+            "below/above": transcript,
+        }
+        given = [name for name, there in ways.items() if there]
+        if len(given) != 1:
+            found = " and ".join(f"--{name}" for name in given) or "none"
+            raise InvalidParameter(
+                f"give one of --candidates (noisy max), --horizon or --below/--above (above threshold); got {found}"
+            )
+        return given[0]
+
+
+@Parameter(name="*", group=Group("Noise", sort_key=3))
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """The noise whose cost is asked for.
+
+    Parameters
+    ----------
+    sigma
+        Noisy max: noise of each candidate (σ).
+    sigma_threshold
+        Above threshold: noise of the threshold (σ_X).
+    sigma_query
+        Above threshold: noise of each question (σ_Z); σ_X·√3 if left out.
+    """
+
+    sigma: Number | None = None
+    sigma_threshold: Number | None = None
+    sigma_query: Number | None = None
+
+
 def epsilon(
-    sensitivity: options.Sensitivity,
-    candidates: options.Candidates = None,
-    horizon: options.Horizon = None,
-    below: options.Below = None,
-    above: options.Above = None,
-    threshold: options.ThresholdAt = None,
-    sigma: options.Sigma = None,
-    sigma_threshold: options.SigmaThreshold = None,
-    sigma_query: options.SigmaQuery = None,
-    lower: options.Lower = Fraction(0),
-    upper: options.Upper = Fraction(1),
-    monotone: options.Monotone = False,
-    delta: options.Delta = None,
-    certify: options.Certify = False,
-    as_json: options.AsJson = False,
+    *,
+    asked: Asked = Asked(),  # noqa: B008 - frozen
+    family: Family = Family(),  # noqa: B008
+    noise: Noise = Noise(),  # noqa: B008
+    delta: Annotated[Number | None, Parameter(help="Also show the smaller ε that holds up to δ.")] = None,
+    certify: Annotated[bool, Parameter(help="Also enclose the pure ε between two proven numbers.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What a release costs, as an upper bound on ε.
 
     Noisy max (which of d is largest):
 
-      [dim]$[/dim] dpselect epsilon --candidates 365 --sigma 0.1 --sensitivity 1/1000
+      $ dpselect epsilon --candidates 365 --sigma 0.1 --sensitivity 1/1000
 
     Above threshold (when is the line crossed):
 
-      [dim]$[/dim] dpselect epsilon --horizon 50 --threshold 0.5 --sigma-threshold 0.2
+      $ dpselect epsilon --horizon 50 --threshold 0.5 --sigma-threshold 0.2
         --sensitivity 1/1000
 
     In Python: GaussianNoisyMax.epsilon, GaussianAboveThreshold.epsilon and .loss.
     """
-    from dpselect.privacy.family import QueryFamily
+    from dpselect.dataset.dataset import refuse_given
 
-    mode = chosen_mode(candidates=candidates, horizon=horizon, below=below, above=above)
-    family = QueryFamily(
-        lower=lower,  # type: ignore[arg-type]  # fractions are taken, and rounded to the safe side
-        upper=upper,  # type: ignore[arg-type]
-        sensitivity=sensitivity,  # type: ignore[arg-type]
-        monotone=monotone,
-    )
+    mode, queries = asked.mode, family.family()
     if mode == "candidates":
-        refuse_given("noisy max", threshold=threshold, sigma_threshold=sigma_threshold, sigma_query=sigma_query)
-        rows = _noisy_max(family, needed("sigma", sigma), candidates or (), delta, certify)
+        unused = {"threshold": asked.threshold, "sigma_threshold": noise.sigma_threshold}
+        refuse_given("noisy max", **unused, sigma_query=noise.sigma_query)
+        rows = _noisy_max(queries, needed("sigma", noise.sigma), asked.candidates or (), delta, certify)
     else:
-        refuse_given("above threshold", sigma=sigma)
-        noise = float(needed("sigma_threshold", sigma_threshold))
-        watcher = _watcher(family, needed("threshold", threshold), noise, sigma_query)
+        refuse_given("above threshold", sigma=noise.sigma)
+        of_line = float(needed("sigma_threshold", noise.sigma_threshold))
+        watcher = _watcher(queries, needed("threshold", asked.threshold), of_line, noise.sigma_query)
         rows = (
-            _capped(watcher, horizon, delta, certify)
-            if horizon is not None
-            else _transcripts(watcher, below or (0,), above or 0, delta, certify)
+            _capped(watcher, asked.horizon, delta, certify)
+            if asked.horizon is not None
+            else _transcripts(watcher, asked.below or (0,), asked.above or 0, delta, certify)
         )
     if as_json:
         for row in rows:
             screen.emit(row)
         return
-    show_costs(rows, title=_title(family, mode))
-
-
-def chosen_mode(*, candidates: object, horizon: object, below: object, above: object) -> str:
-    """Which of the three ways of asking was used; refuses none and several."""
-    transcript = below is not None or above is not None
-    given = [
-        name
-        for name, there in (
-            ("candidates", candidates is not None),
-            ("horizon", horizon is not None),
-            ("below/above", transcript),
-        )
-        if there
-    ]
-    if len(given) != 1:
-        found = " and ".join(f"--{name}" for name in given) or "none"
-        raise InvalidParameter(
-            f"give one of --candidates (noisy max), --horizon or --below/--above (above threshold); got {found}"
-        )
-    return given[0]
-
-
-def needed(name: str, value: Fraction | None) -> Fraction:
-    """An option this way of asking cannot do without."""
-    if value is None:
-        raise InvalidParameter(f"--{name.replace('_', '-')} must be given here")
-    return value
-
-
-def refuse_given(here: str, **values: object) -> None:
-    """Options that mean nothing for ``here`` are refused, not ignored."""
-    for name, value in values.items():
-        if value is not None:
-            raise InvalidParameter(f"--{name.replace('_', '-')} does not go with {here}; leave it out")
+    what = "Gaussian noisy max" if mode == "candidates" else "Gaussian above threshold"
+    show_costs(rows, title=f"{what} over {family_in_words(queries)}")
 
 
 def _watcher(
@@ -236,15 +257,3 @@ def _cell(key: str, value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return at_most(value, digits=6)
-
-
-def _title(family: QueryFamily, mode: str) -> str:
-    what = "Gaussian noisy max" if mode == "candidates" else "Gaussian above threshold"
-    return f"{what} over {family_in_words(family)}"
-
-
-def family_in_words(family: QueryFamily) -> str:
-    """The family's public promises in a few words."""
-    ends = ", ".join(shown(Fraction(repr(end))) for end in (family.lower, family.upper))
-    direction = ", monotone" if family.monotone else ""
-    return f"queries in [{ends}], Δ ≤ {at_most(family.sensitivity, digits=6)}{direction}"

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from dpselect.cli import output
-from dpselect.cli.wording import in_options
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
 
 DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, NOT_WRITTEN, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 130, 141
@@ -56,11 +55,9 @@ def guarded(arguments: Sequence[str]) -> int:
         try:
             from dpselect.cli.application import app
 
-            code = app(args=list(arguments), prog_name="dpselect", standalone_mode=False)
+            code = app(list(arguments))
             sys.stdout.flush()
-            if code == INTERRUPTED:  # typer says it by a number alone
-                say("interrupted", as_json=as_json)
-            return code if isinstance(code, int) else DONE
+            return BAD_INPUT if not arguments else code if isinstance(code, int) else DONE
         except BudgetExhausted as failure:
             say(str(failure), as_json=as_json)
             return BUDGET_EXHAUSTED
@@ -68,7 +65,9 @@ def guarded(arguments: Sequence[str]) -> int:
             say(str(failure), as_json=as_json)
             return NOT_WRITTEN
         except DPSelectError as failure:
-            say(in_options(str(failure), options=_options(arguments)), as_json=as_json)
+            from dpselect.cli.application import option_words
+
+            say(failure.told(option_words(arguments)), as_json=as_json)
             return BAD_INPUT
         except (KeyboardInterrupt, EOFError):
             say("interrupted", as_json=as_json)
@@ -94,29 +93,34 @@ def _asks(arguments: Sequence[str]) -> bool:
     return arguments[:1] in (["peak"], ["watch"]) and "--dry-run" not in arguments
 
 
-def _options(arguments: Sequence[str]) -> set[str]:
-    """The options of the command that was asked for."""
-    import typer.main
+def _misused(failure: Exception) -> str | None:
+    """What to say of arguments that could not be read; None where something else went wrong."""
+    import cyclopts
 
-    from dpselect.cli.application import app
-
-    command = getattr(typer.main.get_command(app), "commands", {}).get(arguments[0] if arguments else "")
-    return {name for parameter in getattr(command, "params", ()) for name in parameter.opts}
+    if not isinstance(failure, cyclopts.CycloptsError):
+        return None
+    argument = failure.argument
+    name = repr(argument.name) if argument is not None else ""
+    if isinstance(failure, cyclopts.MissingArgumentError):
+        return f"Missing option {name}"
+    if isinstance(failure, cyclopts.UnknownOptionError):
+        return str(failure).replace("Unknown option", "No such option")
+    if isinstance(failure, cyclopts.UnknownCommandError):
+        return str(failure).replace("Unknown command", "No such command")
+    if isinstance(failure, (cyclopts.CoercionError, cyclopts.ValidationError)) and argument is not None:
+        choices, token = argument.get_choices(), getattr(failure, "token", None)
+        if choices and token is not None:
+            return f"Invalid value for {name}: {token.value!r} is not one of {', '.join(choices)}"
+        return f"Invalid value for {name}: {failure.msg or failure}"
+    return str(failure)
 
 
 def _unforeseen(failure: Exception, *, as_json: bool) -> int:
-    # Usage errors belong to typer (or to click, in older versions of it): told apart by what they can do.
-    if hasattr(failure, "format_message") and hasattr(failure, "exit_code"):
-        context = getattr(failure, "ctx", None)
-        path = getattr(context, "command_path", "dpselect")
-        text = one_line(failure.format_message()).rstrip(".")
-        if not text:  # no command at all: the help was shown
-            return BAD_INPUT
-        say(f"{text} (see {path} --help)", as_json=as_json)
+    misused = _misused(failure)
+    if misused is not None:
+        chain = " ".join(["dpselect", *(getattr(failure, "command_chain", None) or ())])
+        say(f"{one_line(misused).rstrip('.')} (see {chain} --help)", as_json=as_json)
         return BAD_INPUT
-    if type(failure).__name__ == "Abort":
-        say("interrupted", as_json=as_json)
-        return INTERRUPTED
     if os.environ.get("DPSELECT_DEBUG"):
         traceback.print_exception(failure)
     else:

@@ -1,112 +1,328 @@
-"""Options that several commands share, so that they read the same everywhere."""
+"""Options that several commands share, as data classes: each field is the option of the same name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-import typer
+from cyclopts import Group, Parameter
 
-from dpselect.cli.numbers import Counts, read_count, read_counts, read_number
+from dpselect.cli.numbers import read_count, read_counts, read_number, read_widths
+from dpselect.errors import InvalidParameter, SourceError
 
-_PUBLIC = "The family of queries"
-_NOISE = "Noise"
+if TYPE_CHECKING:
+    from dpselect.dataset import Answer, Dataset
+    from dpselect.noise.entropy import Entropy
+    from dpselect.privacy.family import QueryFamily
+    from dpselect.tables import Candidates
 
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object per line, for machines.")]
+Every: TypeAlias = Literal["hour", "day", "week", "month"]
+_MOST_NAMES = 10_000_000
+
+
+def _read(reader: Callable[[str], Any], metavar: str) -> Parameter:
+    def convert(_type: Any, tokens: Any) -> Any:
+        return reader(tokens[0].value)
+
+    return Parameter(converter=convert, n_tokens=1, allow_leading_hyphen=True, metavar=metavar, accepts_keys=False)
+
+
+#: Numbers are kept exactly as they were typed.
+Number: TypeAlias = Annotated[Fraction, _read(read_number, "NUMBER")]
+Count: TypeAlias = Annotated[int, _read(read_count, "N")]
+Counts: TypeAlias = Annotated[tuple[int, ...], _read(read_counts, "N[,N…]")]
+Widths: TypeAlias = Annotated[tuple[Fraction, Fraction], _read(read_widths, "W or BELOW,ABOVE")]
+
+
+def _data(_type: Any, tokens: Any) -> str:
+    text = str(tokens[0].value)
+    if text.startswith("-") and text != "-":
+        raise ValueError(f"No such option: {text}")
+    return text
+
+
+Data: TypeAlias = Annotated[
+    str,
+    Parameter(
+        converter=_data,
+        allow_leading_hyphen=True,
+        help="A CSV or Parquet file, a pattern such as 'readings/*.parquet', or a database URL (duckdb://, sqlite://, "
+        "postgres://) with --table.",
+    ),
+]
+
+_COLUMNS = Group("What the columns mean", sort_key=2)
+_PERIODS = Group("The public candidates", sort_key=3)
+_PERSON = Group("What one person can change", sort_key=4)
+_SERIES = Group("A series already added up over persons", sort_key=5)
+_FAMILY = Group("The family of queries", sort_key=2)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Where the rows are and what is public about them.
+
+    Parameters
+    ----------
+    table
+        The table, for a database URL.
+    backend
+        The engine for files: duckdb, polars, spark, or another of Ibis.
+    delimiter
+        Between the fields of a CSV file: ';' or tab; a comma if left out.
+    user
+        Column that says whose row it is.
+    time
+        Column with the time.
+    value
+        Column with the reading.
+    wide
+        One row per person, one column per period or category.
+    time_format
+        Such as '%d/%m/%Y %H:%M'; ISO 8601 if left out.
+    duplicates
+        Rows of one person at one time: all count, or the largest.
+    timezone
+        Zone of the periods, e.g. Europe/London.
+    measure
+        What is compared, over all persons; the mean if left out.
+    per_user
+        One person's readings in a period become one number; their sum if left out.
+    cap
+        Most that one person counts for in a period.
+    population
+        Public upper bound on the number of persons.
+    adjacency
+        What a neighbouring dataset is.
+    grid
+        Steps in the cap.
+    maximum
+        Public maximum of the series; instead of --user and --cap.
+    sensitivity
+        You vouch: no person moves a value by more than this (or give --population: maximum/N).
+    monotone
+        You vouch: adding a person never lowers a value.
+    """
+
+    table: str | None = None
+    backend: str = "duckdb"
+    delimiter: str | None = None
+    user: Annotated[str | None, Parameter(group=_COLUMNS)] = None
+    time: Annotated[str | None, Parameter(group=_COLUMNS)] = None
+    value: Annotated[str | None, Parameter(group=_COLUMNS)] = None
+    wide: Annotated[bool, Parameter(group=_COLUMNS)] = False
+    time_format: Annotated[str | None, Parameter(group=_COLUMNS)] = None
+    duplicates: Annotated[Literal["keep", "largest"], Parameter(group=_COLUMNS)] = "keep"
+    timezone: Annotated[str | None, Parameter(group=_PERIODS)] = None
+    measure: Annotated[Literal["mean", "sum", "count"], Parameter(group=_PERSON)] = "mean"
+    per_user: Annotated[Literal["sum", "mean", "max"], Parameter(group=_PERSON)] = "sum"
+    cap: Annotated[Number | None, Parameter(group=_PERSON)] = None
+    population: Annotated[Count | None, Parameter(group=_PERSON)] = None
+    adjacency: Annotated[Literal["add-remove", "replace"], Parameter(group=_PERSON)] = "add-remove"
+    grid: Annotated[Count | None, Parameter(group=_PERSON)] = None
+    maximum: Annotated[Number | None, Parameter(group=_SERIES)] = None
+    sensitivity: Annotated[Number | None, Parameter(group=_SERIES)] = None
+    monotone: Annotated[bool, Parameter(group=_SERIES)] = False
+
+    def dataset(self, data: str, run: Run, *, category: str | None = None) -> Dataset:
+        """The data set these options describe."""
+        from dpselect.dataset import Dataset
+
+        return Dataset(data, **asdict(self), category=category, entropy=run.entropy)
+
+    def given(self) -> dict[str, Any]:
+        """What differs from the options left out."""
+        usual = asdict(Table())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+
+
+@Parameter(name="*", group=_PERIODS)
+@dataclass(frozen=True, kw_only=True)
+class Periods:
+    """The public periods.
+
+    Parameters
+    ----------
+    start
+        First period, e.g. 2013-01-01.
+    end
+        Last period, included.
+    every
+        How long a period is; a day if left out.
+    """
+
+    start: Annotated[str | None, Parameter(name="--from")] = None
+    end: Annotated[str | None, Parameter(name="--to")] = None
+    every: Every = "day"
+
+    def of(self, dataset: Dataset) -> Candidates:
+        """The periods as candidates."""
+        return dataset.candidates(start=self.start, end=self.end, every=self.every)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Categories:
+    """Categories to compare, instead of periods.
+
+    Parameters
+    ----------
+    category
+        Column with the category, instead of a time.
+    categories
+        The public list, A,B,…, or @FILE with one name per line.
+    """
+
+    category: Annotated[str | None, Parameter(group=_COLUMNS)] = None
+    categories: Annotated[str | None, Parameter(group=_PERIODS, metavar="A,B,…")] = None
+
+    def of(self, dataset: Dataset, periods: Periods) -> Candidates:
+        """The categories as candidates, or the periods where none are named."""
+        return dataset.candidates(
+            start=periods.start, end=periods.end, every=periods.every, categories=self._names(dataset)
+        )
+
+    def _names(self, dataset: Dataset) -> list[str] | None:
+        if self.categories is None:
+            return None
+        if dataset.is_series:
+            raise InvalidParameter("‹categories› does not go with ‹maximum› (a series already added up over persons)")
+        if not self.categories.startswith("@"):
+            return [name.strip() for name in self.categories.split(",")]
+        try:
+            lines = Path(self.categories[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise SourceError(f"cannot read the categories in {self.categories[1:]!r}; check the path") from None
+        names = [line.strip() for line in lines if line.strip()]
+        if len(names) > _MOST_NAMES:
+            raise InvalidParameter(f"‹categories› must name at most {_MOST_NAMES:,}; got {len(names):,}")
+        return names
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The file the names are read from."""
+        return (self.categories[1:],) if self.categories and self.categories.startswith("@") else ()
+
+
+AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", help="One JSON object per line, for machines.")]
 ReportFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE.html", help="Also write a page to read offline.")
+    Path | None, Parameter(metavar="FILE.html", help="Also write a page to read offline.")
 ]
 Seed: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--seed", help="Repeatable noise for tests: the answer is then [bold]not private[/bold]."),
-]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Show cost, noise and expected accuracy; ask nothing, spend nothing.")
+    int | None, Parameter(help="Repeatable noise for tests: the answer is then not private.", allow_leading_hyphen=True)
 ]
 
-Sensitivity: TypeAlias = Annotated[
-    Fraction,
-    typer.Option(
-        "--sensitivity",
-        parser=read_number,
-        metavar="Δ",
-        help="The most one person moves any query, e.g. 1/6946.",
-        rich_help_panel=_PUBLIC,
-    ),
-]
-Lower: TypeAlias = Annotated[
-    Fraction,
-    typer.Option("--lower", parser=read_number, metavar="A", help="Least value of a query.", rich_help_panel=_PUBLIC),
-]
-Upper: TypeAlias = Annotated[
-    Fraction,
-    typer.Option("--upper", parser=read_number, metavar="B", help="Largest value of a query.", rich_help_panel=_PUBLIC),
-]
-Monotone: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--monotone",
-        help="One person added moves all queries one way (counts, sums of non-negative parts).",
-        rich_help_panel=_PUBLIC,
-    ),
-]
-Candidates: TypeAlias = Annotated[
-    Counts | None,
-    typer.Option(
-        "--candidates", parser=read_counts, metavar="D[,D…]", help="Noisy max: among how many; a list gives a table."
-    ),
-]
-Horizon: TypeAlias = Annotated[
-    Counts | None,
-    typer.Option(
-        "--horizon",
-        parser=read_counts,
-        metavar="H[,H…]",
-        help="Above threshold: cost known beforehand, of a run that stops at the first ⊤ or after H questions.",
-    ),
-]
-Below: TypeAlias = Annotated[
-    Counts | None,
-    typer.Option(
-        "--below", parser=read_counts, metavar="M[,M…]", help="Above threshold: cost of a run that answered M ⊥ …"
-    ),
-]
-Above: TypeAlias = Annotated[int | None, typer.Option("--above", parser=read_count, metavar="K", help="… and K ⊤.")]
-ThresholdAt: TypeAlias = Annotated[
-    Fraction | None,
-    typer.Option("--threshold", parser=read_number, metavar="ρ", help="Above threshold: the public threshold."),
-]
-Sigma: TypeAlias = Annotated[
-    Fraction | None,
-    typer.Option(
-        "--sigma", parser=read_number, metavar="σ", help="Noisy max: noise of each candidate.", rich_help_panel=_NOISE
-    ),
-]
-SigmaThreshold: TypeAlias = Annotated[
-    Fraction | None,
-    typer.Option(
-        "--sigma-threshold",
-        parser=read_number,
-        metavar="σ_X",
-        help="Above threshold: noise of the threshold.",
-        rich_help_panel=_NOISE,
-    ),
-]
-SigmaQuery: TypeAlias = Annotated[
-    Fraction | None,
-    typer.Option(
-        "--sigma-query",
-        parser=read_number,
-        metavar="σ_Z",
-        help="Above threshold: noise of each question; σ_X·√3 if left out.",
-        rich_help_panel=_NOISE,
-    ),
-]
-Delta: TypeAlias = Annotated[
-    Fraction | None,
-    typer.Option("--delta", parser=read_number, metavar="δ", help="Also show the smaller ε that holds up to δ."),
-]
-Certify: TypeAlias = Annotated[
-    bool, typer.Option("--certify", help="Also enclose the pure ε between two proven numbers.")
-]
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How a question is asked and where its answer goes.
+
+    Parameters
+    ----------
+    dry_run
+        Show cost, noise and expected accuracy; ask nothing, spend nothing.
+    show_sensitive
+        Exact counts of rows left out or cut, on stderr: for the curator only.
+    """
+
+    dry_run: bool = False
+    seed: Seed = None
+    report: ReportFile = None
+    show_sensitive: bool = False
+    as_json: AsJson = False
+
+    @property
+    def entropy(self) -> Entropy | None:
+        """A seeded source of noise, where a seed was given."""
+        from dpselect.noise.entropy import SeededEntropy
+
+        return None if self.seed is None else SeededEntropy(self.seed)
+
+    def check(self, *, inputs: Iterable[str | Path | None]) -> None:
+        """Refuses what a dry run would ignore, and a page where none can be written, before anything is asked."""
+        from dpselect import files
+        from dpselect.dataset.dataset import refuse_given
+
+        if self.dry_run:
+            refuse_given(
+                "--dry-run, which gives no answer",
+                report=self.report,
+                show_sensitive=self.show_sensitive or None,
+            )
+        if self.report is not None:
+            files.check(self.report, files.PAGE, inputs=[one for one in inputs if one is not None])
+
+    def warn_of_a_seed(self) -> None:
+        """Says on standard error that a seed was used, where one was."""
+        from dpselect.cli import screen
+        from dpselect.report.record import NOT_PRIVATE
+
+        if self.seed is not None:
+            screen.notice(NOT_PRIVATE, style="bold red")
+
+    def keep(self, answer: Answer) -> None:
+        """Writes the page of an answer that was drawn; a failure now is not one of the input."""
+        from dpselect.cli import screen
+        from dpselect.cli.output import SPENT, NotWritten
+
+        if self.report is None:
+            return
+        try:
+            place = answer.report(self.report)
+        except SourceError as failure:
+            raise NotWritten(f"{failure}; {SPENT}") from None
+        screen.notice(f"Report: {place}", style="green")
+
+    def show_curator(self, answer: Any) -> None:
+        """The curator's counts on standard error, the warning first, where they were asked for."""
+        from dpselect.cli import screen
+
+        if self.show_sensitive:
+            for line in answer.examine().lines():
+                screen.notice(line, style="red")
+
+
+@Parameter(name="*", group=_FAMILY)
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """What is public about the queries.
+
+    Parameters
+    ----------
+    sensitivity
+        The most one person moves any query (Δ), e.g. 1/6946.
+    lower
+        Least value of a query; 0 if left out.
+    upper
+        Largest value of a query; 1 if left out.
+    monotone
+        One person added moves all queries one way (counts, sums of non-negative parts).
+    """
+
+    sensitivity: Number | None = None
+    lower: Number | None = None
+    upper: Number | None = None
+    monotone: bool = False
+
+    def family(self) -> QueryFamily:
+        """The family these options describe."""
+        from dpselect.privacy.family import QueryFamily
+
+        return QueryFamily(
+            lower=self.lower or Fraction(0),  # type: ignore[arg-type]  # fractions are taken, and rounded to the safe side
+            upper=Fraction(1) if self.upper is None else self.upper,  # type: ignore[arg-type]
+            sensitivity=needed("sensitivity", self.sensitivity),  # type: ignore[arg-type]
+            monotone=self.monotone,
+        )
+
+
+def needed(name: str, value: Fraction | None) -> Fraction:
+    """An option this way of asking cannot do without."""
+    if value is None:
+        raise InvalidParameter(f"‹{name}› must be given here", parameter=name)
+    return value

@@ -5,31 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
-from dpselect.cli import options, screen
+from dpselect.cli import screen
+from dpselect.cli.options import AsJson
 from dpselect.files import check_folder
 
 
 def paper(
+    *,
     figures: Annotated[
-        list[str] | None, typer.Option("--figure", metavar="NAME", help="One figure; may be repeated. All if left out.")
+        list[str] | None,
+        Parameter(name="--figure", metavar="NAME", help="One figure; may be repeated. All if left out."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Where figures, tables and the page go.")] = Path("out/paper"),
-    data: Annotated[
-        Path | None, typer.Option("--data", help="The data folder; simulated stand-ins without it.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller grids and fewer trials: minutes.")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; as many as cores if left out.")] = None,
-    fetch: Annotated[bool, typer.Option("--fetch", help="Download UCI Bikes from its publisher.")] = False,
-    list_figures: Annotated[bool, typer.Option("--list", help="Name the figures and stop.")] = False,
-    as_json: options.AsJson = False,
+    out: Annotated[Path, Parameter(help="Where figures, tables and the page go.")] = Path("out/paper"),
+    data: Annotated[Path | None, Parameter(help="The data folder; simulated stand-ins without it.")] = None,
+    quick: Annotated[bool, Parameter(help="Smaller grids and fewer trials: minutes.")] = False,
+    jobs: Annotated[int | None, Parameter(help="Processes; as many as cores if left out.")] = None,
+    fetch: Annotated[bool, Parameter(help="Download UCI Bikes from its publisher.")] = False,
+    list_figures: Annotated[bool, Parameter(name="--list", help="Name the figures and stop.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recompute the paper's figures and judge its claims, on one page.
 
-      [dim]$[/dim] dpselect paper --quick --out out/paper
+    All figures, quickly, or one of them on your data:
 
-      [dim]$[/dim] dpselect paper --figure heatmap-at --data my-data
+      $ dpselect paper --quick --out out/paper
+
+      $ dpselect paper --figure heatmap-at --data my-data
 
     A run that was stopped goes on where it was. In Python: dpselect.paper.run(out=…).
     """

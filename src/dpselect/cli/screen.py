@@ -7,7 +7,10 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from dpselect.dataset import Peak, PeakPlan, Watch, WatchPlan
 
 
 class Progress(Protocol):
@@ -128,3 +131,60 @@ def progress(doing: str) -> Iterator[Progress]:
             bar.update(task, total=1.0 if share > 0 else None, completed=share, description=now_doing or doing)
 
         yield move
+
+
+def say_nothing(*_: object) -> None:
+    """For those who want no word about each answer."""
+
+
+def emit_verdict(period: str, above: bool, spent: float) -> None:
+    """One answer of a watch over a table, for machines."""
+    emit({"period": period, "answer": "above" if above else "below", "spent": spent})
+
+
+def warn_of_the_line(plan: WatchPlan, *, as_json: bool) -> None:
+    """Says on standard error when no value can be on both sides of the line."""
+    from dpselect.cli.failures import say
+
+    if plan.futility is not None:
+        say(plan.futility, as_json=as_json, kind="warning")
+
+
+def show_answer(answer: Peak | Watch, *, as_json: bool, named: int | None = None) -> None:
+    """An answer as JSON or as a report; ``named`` cuts a long list."""
+    from dpselect.report.text import print_report
+
+    report = answer.as_report() if named is None else answer.as_report(named=named)  # type: ignore[call-arg]
+    if as_json:
+        emit(answer.to_dict())
+    else:
+        print_report(report)
+
+
+def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
+    """What a peak would cost and how good it would be; nothing was asked."""
+    if as_json:
+        for record in plan.to_dicts():
+            emit(record)
+        return
+    columns, rows = plan.table()
+    table(
+        f"Dry run: {len(plan.candidates):,} candidates, {plan.dataset.measured}",
+        columns,
+        rows,
+        note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
+    )
+    for line in (plan.weakness, plan.advice):
+        if line is not None:
+            notice(line)
+
+
+def show_watch_plan(plan: WatchPlan, *, as_json: bool) -> None:
+    """What a watch would cost and how good it would be; nothing was asked."""
+    with progress("Trying it on simulated data"):
+        found = plan.to_dict() if as_json else plan.entries()
+    if isinstance(found, dict):
+        emit(found)
+        return
+    note = "No value was read, nothing was spent. F1 compares with the answers without noise; 1 is perfect."
+    entries("Dry run", found, note=note)

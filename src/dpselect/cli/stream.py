@@ -8,15 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpselect.cli.numbers import read_number
 from dpselect.errors import InvalidData
 
 if TYPE_CHECKING:
-    from dpselect.composition.sparse_vector import SparseVector
+    from dpselect.dataset.watch import Watch
 
 #: A line longer than this is no question.
 _LONGEST_LINE, _LONGEST_ID = 4096, 200
@@ -24,15 +22,14 @@ _PERHAPS_BEYOND = re.compile(r"[+-]?(inf(inity)?|(\d{1,60}(\.\d{0,60})?|\.\d{1,6
 _RULE = 'a line must be a number, or {"value": number} with an optional "id"; it was refused and nothing was spent'
 
 
-class Line:
+class Question(NamedTuple):
     """One question: its private value, and the caller's own name for it, which is given back."""
 
-    def __init__(self, value: float | Fraction, identity: str | int | None = None) -> None:
-        self.value = value
-        self.identity = identity
+    value: float | Fraction
+    identity: str | int | None = None
 
 
-def read_line(text: str) -> Line:
+def read_line(text: str) -> Question:
     """Reads one line; what is wrong with it is never quoted, since values are private.
 
     >>> line = read_line('{"value": 0.25, "id": "monday"}')
@@ -48,7 +45,7 @@ def read_line(text: str) -> Line:
     if len(text) > _LONGEST_LINE:
         raise InvalidData(_RULE)
     if not text.lstrip().startswith("{"):
-        return Line(_number(text))
+        return Question(_number(text))
     try:
         # Numbers are kept as they were written: neighbours must not be pushed apart by rounding.
         found = json.loads(
@@ -63,7 +60,7 @@ def read_line(text: str) -> Line:
         raise InvalidData(_RULE)
     if not isinstance(record["value"], _Written):
         raise InvalidData(_RULE)
-    return Line(_number(record["value"]), _identity(record.get("id")))
+    return Question(_number(record["value"]), _identity(record.get("id")))
 
 
 class _Written(str):
@@ -75,7 +72,7 @@ def _number(text: str) -> float | Fraction:
         return beyond
     try:
         number = read_number(text)
-    except typer.BadParameter:
+    except ValueError:
         raise InvalidData(_RULE) from None
     # A double where that is exact: the quick way through the sampler.
     nearest = float(number)
@@ -105,47 +102,37 @@ def _identity(found: object) -> str | int | None:
     raise InvalidData(_RULE)
 
 
-def answer_lines(
-    lines: Iterable[str],
-    vector: SparseVector,
-    *,
-    write: Callable[[Mapping[str, Any]], None],
-    answered: Callable[[bool], None] = lambda _above: None,
-) -> tuple[bool, int]:
-    """Answers until the input or the budget ends; whether the budget ended first, and how many lines were refused.
+def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping[str, Any]], None]) -> int:
+    """Answers until the input or the budget ends, and says how many lines were refused.
 
     Empty lines are skipped. Once nothing more fits no further line is waited for.
     """
-    from dpselect.mechanisms.outcomes import Verdict
-
-    def exhausted() -> bool:
-        return not vector.fits
-
-    refused = 0
-    if exhausted():
-        return True, refused
+    refused, vector = 0, watch.vector
+    watch.ended = not vector.fits
+    if watch.ended:
+        return refused
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
         try:
-            line = read_line(text.strip())
-            verdict = vector.ask(line.value)
+            question = read_line(text.strip())
+            above = watch.ask(question.value)
         except InvalidData as failure:
             refused += 1
             write({"line": number, "error": str(failure)})
             continue
-        named = {} if line.identity is None else {"id": line.identity}
+        named = {} if question.identity is None else {"id": question.identity}
         write(
             {
                 "line": number,
                 **named,
-                "answer": verdict.value,
+                "answer": "above" if above else "below",
                 "spent": vector.spent,
                 "remaining": vector.remaining,
                 "noise": vector.noise,
             }
         )
-        answered(verdict is Verdict.ABOVE)
-        if exhausted():
-            return True, refused
-    return False, refused
+        watch.ended = not vector.fits
+        if watch.ended:
+            break
+    return refused

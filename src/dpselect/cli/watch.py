@@ -4,197 +4,188 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Group, Parameter
 
-from dpselect.cli import line_options, options, screen
-from dpselect.cli import table_options as given
-from dpselect.cli.asking import TableAsked
-from dpselect.cli.epsilon import refuse_given
+from dpselect.cli import screen
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
-from dpselect.cli.line_options import STREAM_LENGTH
-from dpselect.cli.watch_line import Line, read_plan
-from dpselect.cli.watch_output import Told, ready_for_report, show_plan, show_verdicts, write_report
+from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths
+from dpselect.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpselect.noise.entropy import Entropy
-    from dpselect.privacy.family import QueryFamily
+    from dpselect.dataset import Line, WatchPlan
+
+#: How many questions a stream is planned for if nothing else is said.
+STREAM_LENGTH = 365
+#: So many ⊤ are named in the terminal where a page names them all. Without a page none is left out: answers are paid
+#: for once, and asking again would cost again.
+_NAMED = 60
+
+
+@Parameter(name="*", group=Group("The line, the budget and the noise (in the readings' unit)", sort_key=1))
+@dataclass(frozen=True, kw_only=True)
+class LineOptions:
+    """What is watched for.
+
+    Parameters
+    ----------
+    threshold
+        The public line.
+    budget
+        The most all answers may cost (ε).
+    plan
+        All of this from a plan instead.
+    clip
+        Cut questions to so near the line: costs less.
+    sigma_threshold
+        Noise of the line (σ_X); if left out, the least with which --expect answers ⊤ fit the budget.
+    sigma_query
+        Noise of each question (σ_Z); σ_X·√3 if left out (σ_X for a monotone family).
+    expect
+        How many ⊤ the noise is planned for; one in 10 if left out.
+    keep_threshold
+        One noisy line for all, not a new one after ⊤.
+    """
+
+    threshold: Number | None = None
+    budget: Number | None = None
+    plan: Annotated[Path | None, Parameter(metavar="PLAN.toml")] = None
+    clip: Widths | None = None
+    sigma_threshold: Number | None = None
+    sigma_query: Number | None = None
+    expect: Count | None = None
+    keep_threshold: bool = False
+
+    def line(self) -> Line:
+        """The line these options describe."""
+        from dpselect.dataset import Line
+        from dpselect.planning import load_plan
+
+        if self.sigma_query is not None and self.sigma_threshold is None:
+            raise InvalidParameter("--sigma-query needs --sigma-threshold beside it; give both or neither")
+        return Line(
+            threshold=self.threshold,
+            budget=self.budget,
+            clip=self.clip,
+            noise=None if self.sigma_threshold is None else (self.sigma_threshold, self.sigma_query),
+            expect=self.expect,
+            keep_threshold=self.keep_threshold,
+            plan=None if self.plan is None else load_plan(self.plan),
+        )
+
+
+@Parameter(name="*", group=Group("Questions on standard input", sort_key=6))
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """What is public about questions on standard input, beside --sensitivity and --monotone.
+
+    Parameters
+    ----------
+    lower
+        Least value; 0 if left out.
+    upper
+        Largest value; 1 if left out.
+    questions
+        How many the noise is planned for; 365 if left out.
+    """
+
+    lower: Number | None = None
+    upper: Number | None = None
+    questions: Count | None = None
+
+    def plan(self, line: Line, table: Table) -> WatchPlan:
+        """The plan for questions on standard input: as typed, or as planned before."""
+        from dpselect.dataset.dataset import refuse_given
+        from dpselect.dataset.watch import plan_stream
+
+        length = STREAM_LENGTH if self.questions is None else self.questions
+        said = Family(sensitivity=table.sensitivity, lower=self.lower, upper=self.upper, monotone=table.monotone)
+        if line.plan is None:
+            return plan_stream(said.family(), line, questions=length)
+        given = {"sensitivity": said.sensitivity, "lower": said.lower, "upper": said.upper}
+        refuse_given("--plan, which says it", **given, monotone=said.monotone or None)
+        return plan_stream(line.plan.family, line, questions=length)
 
 
 def watch(
-    data: Annotated[str, typer.Argument(help=given.DATA_HELP + " Left out or -: standard input.")] = "-",
-    threshold: line_options.Threshold = None,
-    budget: line_options.Budget = None,
-    plan: line_options.PlanFile = None,
-    clip: line_options.Clip = None,
-    sigma_threshold: line_options.SigmaThreshold = None,
-    sigma_query: line_options.SigmaQuery = None,
-    expect: line_options.Expect = None,
-    keep_threshold: line_options.KeepThreshold = False,
-    lower: line_options.Lower = None,
-    upper: line_options.Upper = None,
-    questions: line_options.Questions = None,
-    user: given.User = None,
-    time: given.Time = None,
-    value: given.Value = None,
-    wide: given.Wide = False,
-    time_format: given.TimeFormat = None,
-    duplicates: given.Duplicates = "keep",
-    start: given.From = None,
-    end: given.To = None,
-    every: given.EveryOption = "day",
-    timezone: given.Timezone = None,
-    measure: given.Measure = "mean",
-    per_user: given.PerUser = "sum",
-    cap: given.Cap = None,
-    population: given.Population = None,
-    adjacency: given.Adjacency = "add-remove",
-    grid: given.Grid = None,
-    maximum: given.Maximum = None,
-    sensitivity: given.SeriesSensitivity = None,
-    monotone: given.SeriesMonotone = False,
-    table: given.TableName = None,
-    backend: given.Backend = "duckdb",
-    delimiter: given.Delimiter = None,
-    dry_run: options.DryRun = False,
-    seed: options.Seed = None,
-    report: options.ReportFile = None,
-    show_sensitive: given.ShowSensitive = False,
-    as_json: options.AsJson = False,
-) -> None:
+    data: Data = "-",
+    /,
+    *,
+    options: LineOptions = LineOptions(),  # noqa: B008 - frozen
+    stream: StreamOptions = StreamOptions(),  # noqa: B008
+    periods: Periods = Periods(),  # noqa: B008
+    table: Table = Table(),  # noqa: B008
+    run: Run = Run(),  # noqa: B008
+) -> int:
     """On which days (hours, …) is the line crossed? Asked in order, within a budget.
 
-      [dim]$[/dim] dpselect watch readings.parquet --user meter --time at --value kwh
+    Rows of persons:
+
+      $ dpselect watch readings.parquet --user meter --time at --value kwh
         --cap 50 --population 5564 --from 2013-01-01 --to 2013-12-31
         --threshold 14 --clip 3 --budget 1
 
     Or question by question, in a pipe; JSON lines out, exit code 3 when the budget ends:
 
-      [dim]$[/dim] producer | dpselect watch --sensitivity 1/6946 --threshold 0.575
+      $ producer | dpselect watch --sensitivity 1/6946 --threshold 0.575
         --budget 1
 
-    In Python: SparseVector(GaussianAboveThreshold(…), budget).ask(value).
+    In Python: dp.Dataset("readings.parquet", user=…, …).watch(threshold=14, budget=1, start=…, end=…),
+    and SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
-    from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
-
-    if dry_run:
-        refuse_given("--dry-run, which gives no answer", report=report, show_sensitive=show_sensitive or None)
-    ready_for_report(report, inputs=(data, plan))
-    entropy: Entropy = SYSTEM_ENTROPY if seed is None else SeededEntropy(seed)
-    line = Line(
-        threshold=threshold,
-        budget=budget,
-        clip=clip,
-        sigma_threshold=sigma_threshold,
-        sigma_query=sigma_query,
-        expect=expect,
-        keep_threshold=keep_threshold,
-        plan=None if plan is None else read_plan(plan),
-    )
+    run.check(inputs=(data, options.plan))
+    line = options.line()
     if data == "-":
-        refuse_given(
-            "questions on standard input (no table was named)",
-            user=user,
-            time=time,
-            value=value,
-            wide=wide or None,
-            cap=cap,
-            population=population,
-            maximum=maximum,
-            table=table,
-            time_format=time_format,
-            timezone=timezone,
-            grid=grid,
-            delimiter=delimiter,
-            duplicates=None if duplicates == "keep" else duplicates,
-            every=None if every == "day" else every,
-            measure=None if measure == "mean" else measure,
-            per_user=None if per_user == "sum" else per_user,
-            adjacency=None if adjacency == "add-remove" else adjacency,
-            backend=None if backend == "duckdb" else backend,
-            show_sensitive=show_sensitive or None,
-            **{"from": start, "to": end},
-        )
-        code = _watch_stream(
-            line,
-            line.stream_family(lower=lower, upper=upper, sensitivity=sensitivity, monotone=monotone),
-            questions=STREAM_LENGTH if questions is None else questions,
-            entropy=entropy,
-            dry_run=dry_run,
-            report=report,
-            as_json=as_json,
-        )
-    else:
-        refuse_given("a table", lower=lower, upper=upper, questions=questions)
-        asked = TableAsked(
-            data=data,
-            table=table,
-            backend=backend,
-            delimiter=delimiter,
-            user=user,
-            time=time,
-            value=value,
-            category=None,
-            wide=wide,
-            time_format=time_format,
-            duplicates=duplicates,
-            start=start,
-            end=end,
-            every=every,
-            timezone=timezone,
-            categories=None,
-            measure=measure,
-            per_user=per_user,
-            cap=cap,
-            population=population,
-            adjacency=adjacency,
-            grid=grid,
-            maximum=maximum,
-            sensitivity=sensitivity,
-            monotone=monotone,
-        )
-        code = _watch_table(
-            line,
-            asked,
-            entropy=entropy,
-            dry_run=dry_run,
-            report=report,
-            as_json=as_json,
-            show_sensitive=show_sensitive,
-        )
-    raise typer.Exit(code)
+        _refuse_table(table, periods, run)
+        return _watch_stream(stream.plan(line, table), run)
+    dataset = table.dataset(data, run)
+    candidates = periods.of(dataset)
+    plan = dataset.plan_watch(line, candidates)
+    screen.warn_of_the_line(plan, as_json=run.as_json)
+    if run.dry_run:
+        dataset.check(candidates)
+        screen.show_watch_plan(plan, as_json=run.as_json)
+        return DONE
+    run.warn_of_a_seed()
+    with screen.progress("Adding up the table") as move:
+        answer = plan.ask(progress=move, each=screen.emit_verdict if run.as_json else screen.say_nothing)
+    screen.show_answer(answer, as_json=run.as_json, named=_NAMED if run.report else None)
+    run.keep(answer)
+    run.show_curator(answer)
+    if answer.ended:
+        screen.notice(answer.exhaustion, style="red")
+    return BUDGET_EXHAUSTED if answer.ended else DONE
 
 
-def _watch_stream(
-    line: Line,
-    family: QueryFamily,
-    *,
-    questions: int,
-    entropy: Entropy,
-    dry_run: bool,
-    report: Path | None,
-    as_json: bool,
-) -> int:
+def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
+    """Options about a table mean nothing where none was named."""
+    from dpselect.dataset.dataset import refuse_given
+
+    given = {name: value for name, value in table.given().items() if name not in ("sensitivity", "monotone")}
+    every = None if periods.every == "day" else periods.every
+    sensitive = run.show_sensitive or None
+    here = "questions on standard input (no table was named)"
+    refuse_given(here, **given, start=periods.start, end=periods.end, every=every, show_sensitive=sensitive)
+
+
+def _watch_stream(plan: WatchPlan, run: Run) -> int:
     from dpselect.cli.stream import answer_lines
 
-    watching = line.watching(family, questions=questions)
-    told = Told(watching=watching, keep=report is not None)
-    told.warn_of_the_line(as_json=as_json)
-    if dry_run:
-        show_plan(told, as_json=as_json)
+    screen.warn_of_the_line(plan, as_json=run.as_json)
+    if run.dry_run:
+        screen.show_watch_plan(plan, as_json=run.as_json)
         return DONE
-    vector = watching.build(entropy)
-    told.warn(vector)
-    ended, refused = answer_lines(
-        _standard_input(), vector, write=screen.emit, answered=lambda above: told.add(above, vector)
-    )
-    screen.emit(told.summary(vector, ended=ended))
-    if report is not None:
-        write_report(told, vector, report, ended=ended)
-    if ended:
-        told.say_ended(vector)
+    answer = plan.start(run.entropy)
+    answer.keep = run.report is not None
+    run.warn_of_a_seed()
+    refused = answer_lines(_standard_input(), answer, write=screen.emit)
+    screen.emit(answer.to_dict())
+    run.keep(answer)
+    if answer.ended:
+        screen.notice(answer.exhaustion, style="red")
         return BUDGET_EXHAUSTED
     if refused:
         lines = "1 line was" if refused == 1 else f"{refused:,} lines were"
@@ -216,44 +207,3 @@ def _standard_input() -> Iterable[str]:
         yield text
         while chunk and not chunk.endswith(b"\n"):
             chunk = source.readline(1 << 16)
-
-
-def _watch_table(
-    line: Line,
-    asked: TableAsked,
-    *,
-    entropy: Entropy,
-    dry_run: bool,
-    report: Path | None,
-    as_json: bool,
-    show_sensitive: bool,
-) -> int:
-    public = asked.public_side()
-    watching = line.watching(public.family, questions=len(public), unit=public.natural_unit)
-    told = Told(
-        watching=watching,
-        unit=public.natural_unit,
-        asked=asked,
-        labels=public.labels,
-        keep=True,
-    )
-    told.warn_of_the_line(as_json=as_json)
-    if dry_run:
-        asked.check()
-        show_plan(told, as_json=as_json)
-        return DONE
-    answer = asked.read()
-    vector = watching.build(entropy)
-    told.warn(vector)
-    show_verdicts(told, vector, answer, as_json=as_json, page=report is not None)
-    ended = vector.questions < len(answer)
-    if report is not None:
-        write_report(told, vector, report, ended=ended)
-    if show_sensitive:
-        from dpselect.cli.peak import show_curator
-
-        show_curator(answer)
-    if ended:
-        told.say_ended(vector)
-        return BUDGET_EXHAUSTED
-    return DONE

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 
 
 def _cut(value: float, digits: int, rounding: str) -> Decimal:
@@ -58,3 +59,15 @@ def rounded_up(value: float, *, digits: int = 6) -> float:
     0.167882
     """
     return float(_cut(value, digits, ROUND_CEILING))
+
+
+def no_more_than(number: Fraction | float) -> float:
+    """The largest double that is not above the number: for an ε or δ that must not be exceeded.
+
+    >>> Fraction(no_more_than(Fraction(2, 3))) <= Fraction(2, 3)
+    True
+    """
+    nearest = float(number)
+    # A decimal such as 0.1 means the double that is written so, which may be above it by half a last digit.
+    as_written = Fraction(repr(nearest)) == number
+    return nearest if as_written or Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)

@@ -1,50 +1,81 @@
-"""A report in the terminal."""
+"""A report as text: plain, or in the colours of a terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from dpselect.report.record import NOT_PRIVATE, Report
 
-if TYPE_CHECKING:
-    from rich.console import Console
+_WIDTH = 100
 
 
-def print_report(report: Report, *, console: Console | None = None) -> None:
-    """Writes the report as text; markup in the user's words is shown as it is, never obeyed.
+class _Line(NamedTuple):
+    """One paragraph: what it says, how it looks, what stands before it, how far it is moved in."""
+
+    text: str = ""
+    style: str = ""
+    before: tuple[str, str] = ("", "")
+    indent: int = 2
+
+
+def _paragraphs(report: Report) -> Iterator[_Line]:
+    if report.noise == "reproducible":
+        yield _Line(NOT_PRIVATE, "bold red", indent=0)
+        yield _Line()
+    for finding in report.findings:
+        yield _Line(finding.question, indent=0)
+        yield _Line(finding.answer, "bold green")
+        for name, text in finding.details:
+            yield _Line(text, before=(f"{name}: ", "dim"))
+        yield _Line()
+    yield _Line(report.guarantee.headline, "bold", before=("Guarantee: ", ""), indent=0)
+    yield _Line(report.guarantee.sentences[0])
+    if report.guarantee.weakness is not None:
+        yield _Line(report.guarantee.weakness, "bold yellow")
+    for note in report.notes:
+        yield _Line(f"• {note}")
+    if report.parameters:
+        yield _Line()
+
+
+def report_text(report: Report) -> str:
+    """The report as plain text, for ``print`` and for logs.
 
     >>> from dpselect.report.guarantee import Guarantee
     >>> from dpselect.report.record import Finding
     >>> found = Finding(question="Which day?", answer="2013-01-20")
-    >>> print_report(Report(title="Peak", findings=(found,), guarantee=Guarantee(epsilon=0.1)))
+    >>> print(report_text(Report(title="Peak", findings=(found,), guarantee=Guarantee(epsilon=0.1))))
     Which day?
       2013-01-20
     ...
     """
+    lines = []
+    for line in _paragraphs(report):
+        gap = " " * line.indent
+        said = line.before[0] + line.text
+        lines.append(textwrap.fill(said, _WIDTH, initial_indent=gap, subsequent_indent=gap) if said else "")
+    widest = max((len(name) for name, _ in report.parameters), default=0)
+    for name, text in report.parameters:
+        first, rest = f"  {name:<{widest}}  ", " " * (widest + 4)
+        lines.append(textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=rest))
+    return "\n".join(lines)
+
+
+def print_report(report: Report) -> None:
+    """Writes the report to the terminal; markup in the user's words is shown as it is, never obeyed."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    screen = console or Console()
-    if report.noise == "reproducible":
-        screen.print(Text(NOT_PRIVATE, style="bold red"))
-        screen.print()
-    for finding in report.findings:
-        screen.print(Text(finding.question))
-        screen.print(Padding(Text(finding.answer, style="bold green"), (0, 0, 0, 2)))
-        for name, text in finding.details:
-            screen.print(Padding(Text.assemble((f"{name}: ", "dim"), text), (0, 0, 0, 2)))
-        screen.print()
-    screen.print(Text.assemble("Guarantee: ", (report.guarantee.headline, "bold")))
-    screen.print(Padding(Text(report.guarantee.sentences[0]), (0, 0, 0, 2)))
-    if report.guarantee.weakness is not None:
-        screen.print(Padding(Text(report.guarantee.weakness, style="bold yellow"), (0, 0, 0, 2)))
-    for note in report.notes:
-        screen.print(Padding(Text(f"• {note}"), (0, 0, 0, 2)))
+    screen = Console()
+    for line in _paragraphs(report):
+        words = Text.assemble(line.before, (line.text, line.style))
+        screen.print(Padding(words, (0, 0, 0, line.indent)) if line.indent and words else words)
     if report.parameters:
         grid = Table.grid(padding=(0, 2))
         for name, text in report.parameters:
             grid.add_row(Text(name, style="dim"), Text(text))
-        screen.print()
         screen.print(Padding(grid, (0, 0, 0, 2)))

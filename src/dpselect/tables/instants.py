@@ -32,8 +32,7 @@ def period_index(column: Expression, *, calendar: Calendar, time_format: str | N
     kind = column.type()
     if kind.is_timestamp() and kind.timezone is not None and calendar.timezone is None:
         raise SourceError(
-            f"times in column {column.get_name()!r} carry a time zone; give ‹timezone›, "
-            "e.g. Europe/London"
+            f"times in column {column.get_name()!r} carry a time zone; give ‹timezone›, e.g. Europe/London"
         )
     if not (kind.is_date() or kind.is_timestamp() or kind.is_string()):
         raise SourceError(

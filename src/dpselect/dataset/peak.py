@@ -1,0 +1,259 @@
+"""Which one is largest: the plan before anything is read, and the answer after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpselect.checks import refuse
+from dpselect.dataset.answer import Answer
+from dpselect.dataset.dataset import Dataset, period_word
+from dpselect.mechanisms.catalogue import Entry, find
+from dpselect.report.guarantee import Guarantee
+from dpselect.report.record import Finding, Report, Spending
+from dpselect.report.rounding import at_most, no_more_than
+from dpselect.report.words import percent
+
+if TYPE_CHECKING:
+    from dpselect.mechanisms.outcomes import Noise
+    from dpselect.planning.trial import Tried
+    from dpselect.tables import BoundedQuery, Candidates, CuratorReport
+
+
+#: The selections by the short names a person types, and by their names in the catalogue.
+NAMES = {
+    "gaussian": "gaussian-noisy-max",
+    "permute-and-flip": "permute-and-flip",
+    "exponential": "exponential",
+    "laplace": "laplace-noisy-max",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeakPlan:
+    """What asking for a peak would cost and how good it would be, from public knowledge alone.
+
+    Attributes
+    ----------
+    tried : dict
+        Each mechanism that was tried: at what noise, and how it does on simulated data.
+    mechanism : str
+        The one that will be used.
+    advice : str or None
+        One sentence where another mechanism does clearly better at the same cost.
+    """
+
+    dataset: Dataset
+    candidates: Candidates
+    public: BoundedQuery
+    mechanism: str
+    tried: dict[str, Tried]
+
+    @property
+    def chosen(self) -> Tried:
+        """The mechanism that will be used."""
+        return self.tried[self.mechanism]
+
+    @property
+    def advice(self) -> str | None:
+        """One sentence where another mechanism does clearly better at the same cost."""
+        from dpselect.planning.trial import clearly_better
+
+        best = clearly_better(self.mechanism, self.tried)
+        if best is None:
+            return None
+        return (
+            f"--mechanism {best.name} is more accurate at the same ε: on simulated data its pick falls "
+            f"{percent(best.accuracy.shortfall)} of the range short of the best, against "
+            f"{percent(self.chosen.accuracy.shortfall)}."
+        )
+
+    @property
+    def unit(self) -> float:
+        """What a query of 1 is in the readings' unit."""
+        return float(self.public.natural_unit)
+
+    def cost(self, name: str) -> float:
+        """The pure ε of an answer by this mechanism."""
+        return float(self.tried[name].mechanism.epsilon(candidates=len(self.candidates)))
+
+    @property
+    def weakness(self) -> str | None:
+        """What to say of an ε too large to promise much."""
+        return Guarantee(epsilon=self.cost(self.mechanism)).weakness
+
+    def ask(self, *, progress: Callable[[float], None] | None = None) -> Peak:
+        """Charges the budget, adds up the table, draws the noise: the answer."""
+        from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+        self.dataset.budget.charge(self.cost(self.mechanism))
+        queries = self.dataset.read(self.candidates, progress=progress)
+        entropy = self.dataset.entropy or SYSTEM_ENTROPY
+        # Values outside the range are cut to it: refusing them would say something about the data.
+        found = self.chosen.mechanism.release(queries.values, entropy=entropy, outside="clip")
+        return Peak(
+            plan=self,
+            label=queries.labels[found.index],
+            index=found.index,
+            epsilon=found.loss.epsilon,
+            delta=found.loss.delta,
+            noise=found.noise,
+            examine=lambda: queries.curator_report,
+        )
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Each mechanism that was tried, as plain values."""
+        return [
+            {
+                "dry_run": True,
+                "mechanism": name,
+                "chosen": name == self.mechanism,
+                "candidates": len(self.candidates),
+                "epsilon": self.cost(name),
+                **_scale(one),
+                "unit": self.unit,
+                "expected_shortfall": one.accuracy.shortfall,
+                "expected_hits": one.accuracy.hits,
+                **({"advice": self.advice} if name == self.mechanism else {}),
+                **_note(self.weakness),
+            }
+            for name, one in self.tried.items()
+        ]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Each mechanism that was tried, as headings and rows of a table."""
+        in_unit = ["in the reading's unit"] if self.unit != 1 else []
+        rows = [
+            [
+                f"→ {name}" if name == self.mechanism else f"  {name}",
+                at_most(self.cost(name)),
+                _noise_in_words(one),
+                *(at_most(_scale_of(one) * self.unit) for _ in in_unit),
+                percent(one.accuracy.shortfall),
+                percent(one.accuracy.hits),
+            ]
+            for name, one in self.tried.items()
+        ]
+        return ["mechanism", "pure ε ≤", "noise", *in_unit, "falls short", "best found"], rows
+
+
+def plan_peak(
+    dataset: Dataset, candidates: Candidates, *, epsilon: Fraction | float, mechanism: str, compare: bool
+) -> PeakPlan:
+    """See :meth:`Dataset.plan_peak`."""
+    from dpselect.planning.trial import try_selections
+
+    if mechanism not in NAMES:
+        raise refuse("mechanism", mechanism, "one of " + ", ".join(NAMES))
+    public = dataset.public_side(candidates)
+    # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
+    short = {NAMES[name]: name for name in NAMES if compare or mechanism == "gaussian" or name != "gaussian"}
+    found = try_selections(public.family, candidates=len(public), epsilon=no_more_than(epsilon), names=short)
+    tried = {short[name]: replace(one, name=short[name]) for name, one in found.items()}
+    return PeakPlan(dataset=dataset, candidates=candidates, public=public, mechanism=mechanism, tried=tried)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Peak(Answer):
+    """The winner after noise, what it cost and how good such an answer is expected to be.
+
+    Attributes
+    ----------
+    label, index : str, int
+        The winner, and its place among the candidates.
+    epsilon, delta : float
+        What the answer cost.
+    noise : {"private", "reproducible"}
+        Whether the noise can be repeated by someone who knows a seed.
+    plan : PeakPlan
+        The mechanism, its noise and its expected accuracy.
+    """
+
+    plan: PeakPlan
+    label: str
+    index: int
+    epsilon: float
+    delta: float
+    noise: Noise
+    examine: Callable[[], CuratorReport]
+
+    def __repr__(self) -> str:
+        return f"<Peak {self.label!r} at ε = {at_most(self.epsilon)}, {self.plan.mechanism}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, ready for JSON."""
+        plan = self.plan
+        return {
+            "answer": self.label,
+            "index": self.index,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "noise": self.noise,
+            "mechanism": plan.mechanism,
+            **_scale(plan.chosen),
+            "unit": plan.unit,
+            "candidates": len(plan.candidates),
+            "expected_shortfall": plan.chosen.accuracy.shortfall,
+            "advice": plan.advice,
+            **_note(plan.weakness),
+        }
+
+    def as_report(self) -> Report:
+        """The answer for people."""
+        plan, dataset, chosen = self.plan, self.plan.dataset, self.plan.chosen
+        what = period_word(plan.candidates)
+        in_unit = ""
+        if plan.unit != 1:
+            scale = _scale_of(chosen) * plan.unit
+            in_unit = f" ({at_most(scale)} in the unit of {dataset.value or 'the reading'})"
+        notes = [
+            "The answer is the winner after noise: one of the largest, not surely the largest. On simulated data of "
+            f"this size it falls {percent(chosen.accuracy.shortfall)} of the range short on average.",
+            f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",
+        ]
+        if dataset.is_series:
+            notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
+        found = Finding(
+            question=f"For which {what} is {dataset.measured} largest?",
+            answer=self.label,
+            spending=Spending(spent=(self.epsilon,), above=(), budget=self.epsilon),
+        )
+        name = f"{chosen.name} noisy max" if chosen.name in ("gaussian", "laplace") else chosen.name
+        return Report(
+            title=f"The {what} with the largest value",
+            findings=(found,),
+            guarantee=Guarantee(epsilon=self.epsilon, neighbours=dataset.neighbours, noise=self.noise),
+            parameters=(
+                *dataset.parameters(plan.candidates),
+                ("Mechanism", name),
+                ("Noise", _noise_in_words(chosen) + in_unit),
+            ),
+            notes=tuple(notes),
+            made=datetime.now(UTC).astimezone(),
+        )
+
+
+def _note(weakness: str | None) -> dict[str, str]:
+    return {} if weakness is None else {"note": weakness}
+
+
+def _entry(tried: Tried) -> Entry:
+    return find(NAMES[tried.name])
+
+
+def _scale_of(tried: Tried) -> float:
+    """σ, or the scale of the other laws, in the queries' unit."""
+    return _entry(tried).noise_of(tried.mechanism)[0]
+
+
+def _scale(tried: Tried) -> dict[str, float]:
+    return {_entry(tried).noise_names[0]: _scale_of(tried)}
+
+
+def _noise_in_words(tried: Tried) -> str:
+    """The law of the noise and its scale, in the queries' unit."""
+    symbol = "σ =" if _entry(tried).noise == "Gaussian" else "scale"
+    return f"{_entry(tried).noise}, {symbol} {at_most(_scale_of(tried))}"

@@ -1,0 +1,328 @@
+"""Which ones reach the line: the plan before anything is read, and the answers after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpselect.dataset.answer import Answer
+from dpselect.dataset.dataset import Dataset, period_word
+from dpselect.dataset.line import Line, Settings
+from dpselect.errors import InvalidData
+from dpselect.report.guarantee import Guarantee
+from dpselect.report.record import Entry, Finding, Report, Spending
+from dpselect.report.rounding import at_least, at_most
+from dpselect.report.words import family_in_words, percent
+
+if TYPE_CHECKING:
+    from dpselect.composition.sparse_vector import SparseVector
+    from dpselect.noise.entropy import Entropy
+    from dpselect.planning.trial import ExpectedWatch
+    from dpselect.privacy.family import QueryFamily
+    from dpselect.tables import Candidates, CuratorReport
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchPlan:
+    """What a watch would cost and how good it would be, from public knowledge alone.
+
+    Attributes
+    ----------
+    settings : Settings
+        Line, budget and noise on the scale of the queries.
+    questions, expected_above : int
+        How many are expected, and how many of them ⊤.
+    unit : Fraction
+        What a query of 1 is in the readings' unit.
+    dataset, candidates
+        What is watched; None for questions that come from elsewhere.
+    """
+
+    settings: Settings
+    questions: int
+    expected_above: int
+    unit: Fraction = Fraction(1)
+    dataset: Dataset | None = None
+    candidates: Candidates | None = None
+
+    @property
+    def line(self) -> str:
+        """The threshold in the readings' unit."""
+        return f"{self.settings.threshold * float(self.unit):.10g}"
+
+    @property
+    def weakness(self) -> str | None:
+        """What to say of a budget too large to promise much."""
+        return Guarantee(epsilon=self.settings.budget, delta=self.settings.delta).weakness
+
+    @property
+    def futility(self) -> str | None:
+        """What to say where no value can be on both sides of the line."""
+        family, unit, threshold = self.settings.family, float(self.unit), self.settings.threshold
+        if family.lower <= threshold <= family.upper:
+            return None
+        side, every = ("above", "below") if threshold > family.upper else ("below", "above")
+        ends = f"[{family.lower * unit:.10g}, {family.upper * unit:.10g}]"
+        return (
+            f"--threshold {self.line} lies {side} everything a question can be, {ends}: without noise every answer "
+            f"would be {every}, and the budget is spent on noise alone"
+        )
+
+    def start(self, entropy: Entropy | None = None) -> Watch:
+        """Charges the budget and starts the watch; nothing is asked yet."""
+        from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+        source = entropy or SYSTEM_ENTROPY
+        if self.dataset is not None:
+            source = self.dataset.entropy or source
+            self.dataset.budget.charge(self.settings.budget)
+        return Watch(plan=self, vector=self.settings.build(source))
+
+    def ask(
+        self,
+        *,
+        progress: Callable[[float], None] | None = None,
+        each: Callable[[str, bool, float], None] = lambda _name, _above, _spent: None,
+    ) -> Watch:
+        """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
+
+        ``each`` is told the period, whether it is above, and what is spent, as soon as it is known.
+        """
+        if self.dataset is None or self.candidates is None:
+            raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
+        watch = self.start()
+        queries = self.dataset.read(self.candidates, progress=progress)
+        watch.examine = lambda: queries.curator_report
+        for label, value in zip(queries.labels, queries.values.tolist(), strict=True):
+            if not watch.vector.fits:
+                break
+            each(label, watch.ask(value), watch.vector.spent)
+        watch.ended = watch.answered < len(queries)
+        return watch
+
+    def trial(self) -> ExpectedWatch:
+        """Runs the real thing on simulated values that reach the line as often as expected."""
+        from dpselect.planning.trial import expected_watch
+
+        return expected_watch(
+            self.settings.build,
+            family=self.settings.family,
+            threshold=self.settings.threshold,
+            questions=self.questions,
+            share=min(0.5, self.expected_above / self.questions),
+        )
+
+    def _costs(self) -> tuple[int, float, float]:
+        """The usual run up to a ⊤, and what all ⊥ and such a run cost."""
+        from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+        watcher = self.settings.build(SYSTEM_ENTROPY).watcher
+        gap = max(1, round(self.questions / self.expected_above))
+        silent = float(watcher.loss(below=self.questions, above=0))
+        return gap, silent, float(watcher.loss(below=gap - 1, above=1))
+
+    def noise(self) -> tuple[str, float, float]:
+        """The law, and the scales of the noise of the line and of a question, in the readings' unit."""
+        from dpselect.mechanisms.catalogue import entry_of
+        from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+        watcher, unit = self.settings.build(SYSTEM_ENTROPY).watcher, float(self.unit)
+        of_line, of_question = watcher.scales
+        return entry_of(watcher).noise, of_line * unit, of_question * unit
+
+    def to_dict(self) -> dict[str, Any]:
+        """Costs and expected accuracy as plain values."""
+        trial, (_, silent, crossing), (_, of_line, of_question) = self.trial(), self._costs(), self.noise()
+        return {
+            "dry_run": True,
+            "budget": self.settings.budget,
+            "questions": self.questions,
+            "noise_threshold": of_line,
+            "noise_query": of_question,
+            "epsilon_without_crossing": silent,
+            "epsilon_of_a_crossing": crossing,
+            "expected_f1": trial.f1,
+            "expected_answered": trial.answered,
+            "expected_spent": trial.spent,
+            **({} if self.weakness is None else {"note": self.weakness}),
+        }
+
+    def entries(self) -> list[Entry]:
+        """Costs and expected accuracy for people."""
+        trial, (gap, silent, crossing) = self.trial(), self._costs()
+        return [
+            *self.parameters(),
+            ("Budget", f"ε = {at_most(self.settings.budget)}"),
+            *(() if self.weakness is None else (("Mind", self.weakness),)),
+            (f"Cost of {self.questions:,} ⊥ and no ⊤", f"ε = {at_most(silent)}"),
+            (f"Cost of {gap - 1:,} ⊥ and a ⊤", f"ε = {at_most(crossing)}"),
+            (
+                f"On simulated data, ⊤ {self.expected_above:,} times",
+                f"F1 {at_least(trial.f1, digits=2)}; {percent(trial.answered)} of the questions answered; "
+                f"ε = {at_most(trial.spent)} spent",
+            ),
+        ]
+
+    def parameters(self) -> tuple[Entry, ...]:
+        """The public parameters, for people."""
+        law, of_line, of_question = self.noise()
+        if self.dataset is not None and self.candidates is not None:
+            entries = [*self.dataset.parameters(self.candidates)]
+        else:
+            entries = [("Data", "questions on standard input"), ("Queries", family_in_words(self.settings.family))]
+        entries.append(("Line", self.line))
+        if self.settings.clip is not None:
+            low, high = (width * float(self.unit) for width in self.settings.clip)
+            entries.append(("Questions cut to", f"{low:g} below and {high:g} above the line"))
+        entries += [
+            ("Noise of the line", f"{law}, {'σ_X =' if law == 'Gaussian' else 'scale'} {at_most(of_line)}"),
+            ("Noise of a question", f"{law}, {'σ_Z =' if law == 'Gaussian' else 'scale'} {at_most(of_question)}"),
+            ("After ⊤", "the same noisy line" if self.settings.keep_threshold else "a new noisy line"),
+        ]
+        return tuple(entries)
+
+
+def plan_watch(dataset: Dataset, line: Line, candidates: Candidates) -> WatchPlan:
+    """See :meth:`Dataset.plan_watch`."""
+    public = dataset.public_side(candidates)
+    return WatchPlan(
+        settings=line.settings(public.family, questions=len(public), unit=public.natural_unit),
+        questions=len(public),
+        expected_above=line.check(questions=len(public)),
+        unit=public.natural_unit,
+        dataset=dataset,
+        candidates=candidates,
+    )
+
+
+def plan_stream(family: QueryFamily, line: Line, *, questions: int) -> WatchPlan:
+    """The plan for questions that come one by one, from anywhere."""
+    settings = line.settings(family, questions=questions, unit=Fraction(1))
+    return WatchPlan(settings=settings, questions=questions, expected_above=line.check(questions=questions))
+
+
+@dataclass(kw_only=True, repr=False)
+class Watch(Answer):
+    """A watch and what it has answered so far.
+
+    Attributes
+    ----------
+    above : list of int
+        Places, from 0, of the questions answered ⊤; :attr:`labels` has their names.
+    spent : list of float
+        ε spent after each answer.
+    answered : int
+        How many questions were answered.
+    ended : bool
+        Whether the budget ended before the questions did.
+    """
+
+    plan: WatchPlan
+    vector: SparseVector
+    spent: list[float] = field(default_factory=list)
+    above: list[int] = field(default_factory=list)
+    answered: int = 0
+    ended: bool = False
+    examine: Callable[[], CuratorReport] | None = None
+    keep: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Watch {len(self.vector.tops)} of {self.answered} above {self.plan.line}>"
+
+    def ask(self, value: float | Fraction) -> bool:
+        """One question: whether it is answered above the line."""
+        from dpselect.mechanisms.outcomes import Verdict
+
+        above = self.vector.ask(value) is Verdict.ABOVE
+        if self.keep:
+            if above:
+                self.above.append(self.answered)
+            self.spent.append(self.vector.spent)
+        self.answered += 1
+        return above
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of what was answered above."""
+        return tuple(self.name(place) for place in self.above)
+
+    def name(self, place: int) -> str:
+        """What question ``place`` is called."""
+        names: Sequence[str] = self.plan.candidates.labels if self.plan.candidates is not None else ()
+        return names[place] if names else f"question {place + 1}"
+
+    @property
+    def exhaustion(self) -> str:
+        """What to say where the budget ended first."""
+        return (
+            f"budget exhausted: ε = {at_most(self.vector.spent)} of {at_most(self.plan.settings.budget)} spent after "
+            f"{self.vector.questions:,} answers; the next question does not fit and was not asked"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """How it ended, as plain values."""
+        weakness = self.plan.weakness
+        return {
+            "stopped": "budget exhausted" if self.ended else "end of input",
+            "questions": self.vector.questions,
+            "above": len(self.vector.tops),
+            "spent": self.vector.spent,
+            "budget": self.plan.settings.budget,
+            "noise": self.vector.noise,
+            **({} if weakness is None else {"note": weakness}),
+        }
+
+    def as_report(self, *, named: int | None = None) -> Report:
+        """The answers for people; with ``named``, only so many ⊤ are listed by name."""
+        plan, dataset, settings = self.plan, self.plan.dataset, self.plan.settings
+        period = "question" if plan.candidates is None else period_word(plan.candidates)
+        names = list(self.labels)
+        rest = 0 if named is None else max(0, len(names) - named)
+        listed = ", ".join(names[:named]) + (f" and {rest} more, all of them on the page" if rest else "")
+        details = [("Above", listed)] if names else []
+        if self.ended:
+            details.append(("Not asked", f"everything from {self.name(self.answered)} on: the budget ended"))
+        details.append(("Cost of these answers", f"ε = {at_most(self.vector.spent)} of {at_most(settings.budget)}"))
+        notes = ["Near the line an answer may fall on the wrong side: that is what protects people."]
+        if dataset is None or dataset.is_series:
+            notes.append("The curator vouches for what one person can change.")
+        notes.append("The budget holds for this command alone: earlier answers from the same data add to it.")
+        notes.append(self._into_the_sum())
+        what = "the value" if dataset is None else dataset.measured
+        found = Finding(
+            question=f"For which {period}s is {what} at or above {plan.line}?",
+            answer=f"{len(names):,} of {self.answered:,} {period}s",
+            details=tuple(details),
+            spending=Spending(
+                spent=tuple(self.spent),
+                above=tuple(self.above),
+                budget=settings.budget,
+                first=self.name(0),
+                last=self.name(max(0, self.answered - 1)),
+            ),
+        )
+        return Report(
+            title=f"When is {plan.line} crossed?",
+            findings=(found,),
+            guarantee=Guarantee(
+                epsilon=settings.budget,
+                delta=settings.delta,
+                neighbours="declared" if dataset is None else dataset.neighbours,
+                noise=self.vector.noise,
+            ),
+            parameters=plan.parameters(),
+            notes=tuple(notes),
+            made=datetime.now(UTC).astimezone(),
+        )
+
+    def _into_the_sum(self) -> str:
+        """Which of the two numbers counts beside other answers about the same people (THEORY §4)."""
+        if self.plan.settings.delta > 0:
+            return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
+        return (
+            f"Into the running sum goes the guarantee, ε = {at_most(self.plan.settings.budget)}; the smaller cost of "
+            "these answers only under a limit set beforehand in which the whole budget still fitted."
+        )
