@@ -1,51 +1,35 @@
-"""The map of rooms in DESIGN holds: data flows one way."""
+"""The map of rooms holds: data flows one way. The contracts stand in .importlinter, and nowhere else."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "src" / "dpselect"
-
-ABOVE = {
-    "numerics": set(),
-    "privacy": {"numerics"},
-    "noise": set(),
-    "mechanisms": {"privacy", "noise", "numerics"},
-    "composition": {"privacy", "mechanisms", "noise", "numerics"},
-    "tables": {"privacy"},
-    "planning": {"mechanisms", "composition", "privacy", "numerics", "noise"},
-    "report": {"mechanisms", "composition", "privacy", "numerics", "noise", "planning"},
-}
-EVERYWHERE = {"errors", "checks", "files"}
+ROOT = Path(__file__).parents[1]
+CONTRACTS = ROOT / ".importlinter"
 
 
-def rooms_imported_by(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-            if node.module == "dpselect":
-                names = [f"dpselect.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("dpselect.")}
-    return found
+def broken(contracts: Path) -> bool:
+    linter = pytest.importorskip("importlinter.cli", reason="import-linter is not installed; run make setup")
+    return linter.lint_imports(config_filename=str(contracts), no_cache=True) != linter.EXIT_STATUS_SUCCESS
 
 
-@pytest.mark.parametrize("room", ABOVE)
-def test_room_imports_only_what_the_map_allows(room):
-    for path in (PACKAGE / room).rglob("*.py"):
-        strangers = rooms_imported_by(path) - ABOVE[room] - EVERYWHERE - {room}
-        assert not strangers, f"{path.relative_to(PACKAGE)} imports {strangers}"
+def test_rooms_import_only_what_the_contracts_allow(capsys):
+    assert not broken(CONTRACTS), capsys.readouterr().out
 
 
-def test_the_map_names_every_room():
-    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert rooms == set(ABOVE) | {"dataset", "paper", "cli", "demo"}
+def test_a_map_with_two_rooms_exchanged_would_be_broken(tmp_path):
+    text = CONTRACTS.read_text()
+    exchanged = text.replace("    planning\n    composition\n", "    composition\n    planning\n")
+    assert exchanged != text
+    (tmp_path / "contracts").write_text(exchanged)
+    assert broken(tmp_path / "contracts")
+
+
+def test_the_page_for_contributors_quotes_the_map():
+    layers = CONTRACTS.read_text().split("layers =\n")[1].split("exhaustive")[0]
+    assert layers in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_import_is_light():

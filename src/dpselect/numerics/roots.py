@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import brentq
 
 from dpselect.checks import FloatArray
 from dpselect.errors import InvalidParameter
@@ -42,23 +43,23 @@ def smallest_safe(
             raise InvalidParameter(
                 f"epsilon must be small enough to need noise; got {target!r}, which no noise exceeds"
             )
-    # Regula falsi on logarithms (Illinois), which keeps the bracket; then bisection takes what is left.
-    at_low, at_high = excess(low), excess(high)
-    for _ in range(200):
-        if high - low <= tolerance * 0.5:
-            break
-        middle = (low * at_high - high * at_low) / (at_high - at_low)
-        margin = min(0.25 * tolerance, 0.25 * (high - low))
-        middle = min(max(middle, low + margin), high - margin)
-        value = excess(middle)
-        if value <= 0:
-            high, at_high, at_low = middle, value, at_low * 0.5
-        else:
-            low, at_low, at_high = middle, value, at_high * 0.5 if at_high < 0 else -1e-16
-    answer = math.exp(high)
+    # SciPy's root may lie on either side of the truth: step outward until the cost has been seen to be met.
+    answer = math.exp(float(brentq(excess, low, high, xtol=0.25 * tolerance, rtol=8.9e-16)))
     while cost(answer) > target:
         answer *= 1.0 + tolerance
     return answer
+
+
+def largest_safe(
+    cost: Callable[[float], float], target: float, *, start: float = 1.0, tolerance: float = 1e-12
+) -> float:
+    """The largest x > 0 (to a relative ``tolerance``) with ``cost(x) <= target``, for a rising cost.
+
+    >>> x = largest_safe(lambda x: x * x, 4.0)
+    >>> x * x <= 4.0, round(x, 9)
+    (True, 2.0)
+    """
+    return 1.0 / smallest_safe(lambda x: cost(1.0 / x), target, start=1.0 / start, tolerance=tolerance)
 
 
 def smallest_safe_batch(

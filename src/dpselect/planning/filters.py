@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from dpselect.composition import (
 from dpselect.composition.filter import Watcher
 from dpselect.composition.run_prices import pure_to_gaussian
 from dpselect.errors import BudgetExhausted
+from dpselect.numerics.roots import largest_safe
 from dpselect.planning.contender import FilterName
 from dpselect.privacy.concentrated import pure_renyi, pure_rho
 from dpselect.privacy.conversions import renyi_to_approximate
@@ -30,33 +30,16 @@ from dpselect.privacy.renyi import selection_renyi
 _ORDERS = 1.0 + np.geomspace(0.5, 2000.0, 40)
 
 
-def largest_fitting(epsilon_of: Callable[[float], float], epsilon: float, *, start: float) -> float:
-    """The largest x, to a part in a million, with ``epsilon_of(x) <= epsilon``; 0 where none is found.
-
-    >>> round(largest_fitting(lambda x: x * x, 4.0, start=1.0), 5)
-    2.0
-    """
-    low, high = 0.0, start
-    while epsilon_of(high) <= epsilon:
-        low, high = high, 2.0 * high
-    while high - low > 1e-6 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if epsilon_of(middle) <= epsilon else (low, middle)
-        if high < 1e-12 * start:
-            return 0.0
-    return low
-
-
 @functools.lru_cache(maxsize=64)
 def zcdp_budget(epsilon: float, delta: float) -> float:
     """The largest ρ whose ε at δ is within ``epsilon``."""
-    return largest_fitting(lambda rho: ZCDPFilter(rho).epsilon(delta=delta), epsilon, start=epsilon)
+    return largest_safe(lambda rho: ZCDPFilter(rho).epsilon(delta=delta), epsilon, start=epsilon, tolerance=1e-6)
 
 
 @functools.lru_cache(maxsize=64)
 def gaussian_budget(epsilon: float, delta: float) -> float:
     """The largest μ whose ε at δ is within ``epsilon``."""
-    return largest_fitting(lambda mu: GaussianFilter(mu).epsilon(delta=delta), epsilon, start=epsilon)
+    return largest_safe(lambda mu: GaussianFilter(mu).epsilon(delta=delta), epsilon, start=epsilon, tolerance=1e-6)
 
 
 @functools.lru_cache(maxsize=64)
