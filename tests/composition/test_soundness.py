@@ -10,20 +10,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 from dpselect.composition import PublishedReportingFilter, PureFilter, RepairedReportingFilter, SparseVector
+from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.entropy import SeededEntropy
+from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.family import QueryFamily
 
 X, STEP = np.linspace(-9.0, 9.0, 361, retstep=True)
 WEIGHTS = np.exp(-0.5 * X * X) / math.sqrt(2.0 * math.pi) * STEP
+
+
+#: What the noisy threshold was asked about, by the fixture below.
+GIVEN: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def spied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write down every value that the noise is really added to."""
+    ask = NoisyThreshold.ask
+
+    def spying(line: NoisyThreshold, value: Any) -> bool:
+        GIVEN.append(value)
+        return ask(line, value)
+
+    monkeypatch.setattr(NoisyThreshold, "ask", spying)
 
 
 @dataclass
@@ -127,6 +146,8 @@ def visit(analyst: Analyst, wanted: list[bool], forced_entropy) -> tuple[list[bo
             ended = len(svt.runs)
             for chance in chances:
                 chance.end_run()
+        given = GIVEN
+        given.clear()
         try:
             verdict = svt.ask(step.value, threshold=step.threshold)
         except BudgetExhausted:
@@ -135,10 +156,12 @@ def visit(analyst: Analyst, wanted: list[bool], forced_entropy) -> tuple[list[bo
         assert above == script[len(answers)], "the forced answer was not given"
         answers.append(above)
         watcher = svt.watcher
-        level = watcher.threshold if step.threshold is None else step.threshold
-        low, high = watcher.family.lower - watcher.threshold, watcher.family.upper - watcher.threshold
-        for chance, value in zip(chances, (step.value, step.neighbour), strict=True):
-            chance.answer(min(max(value - level, low), high), watcher, above)
+        # What the noise was really added to, and what it would have been added to under the neighbour.
+        assert len(given) == 1
+        neighbour = svt._door.admit_one(step.neighbour, threshold=step.threshold)
+        assert float(svt._door.admit_one(step.value, threshold=step.threshold)) == float(given[0])
+        for chance, number in zip(chances, (given[0], neighbour), strict=True):
+            chance.answer(float(number) - watcher.threshold, watcher, above)
         if len(svt.runs) > ended:
             ended = len(svt.runs)
             for chance in chances:
@@ -286,6 +309,24 @@ def test_simulated_failures_of_the_repaired_filter_stay_within_delta(forced_entr
             svt.ask(3.0)
         failed += svt.spent > 1.0
     assert failed / 100 <= delta + 3 * math.sqrt(delta * (1 - delta) / 100)
+
+
+def test_a_run_capped_where_its_last_silence_costs_too_much_pays_for_the_chance() -> None:
+    """At horizon = j* the ⊤ before it is affordable and the ⊥ at it is not: the chance of that ⊥ is due."""
+    watcher, budget = COUNTER_EXAMPLE, 1.0
+    assert watcher.loss(below=0, above=1) <= budget < watcher.loss(below=1, above=0)
+    repaired = RepairedReportingFilter(epsilon=budget, delta=0.5)
+    longest = loss_table(watcher).longest_before_top(budget)
+    assert longest == 0, "a ⊤ at once is the last that fits"
+    repaired.open_run(watcher, horizon=longest + 1)
+    assert repaired.spent_delta >= CLAIMED_DELTA
+    # And no more than it must: where the horizon ends before that, nothing is due.
+    gentle = GaussianAboveThreshold(
+        QueryFamily(lower=0, upper=1, sensitivity=1e-3), threshold=0.5, sigma_threshold=0.2, sigma_query=0.35
+    )
+    free = RepairedReportingFilter(epsilon=budget, delta=0.5)
+    free.open_run(gentle, horizon=10)
+    assert free.spent_delta == 0.0
 
 
 def test_the_pure_filter_asks_nothing_where_one_answer_would_cost_too_much() -> None:

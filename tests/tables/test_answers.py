@@ -178,3 +178,14 @@ def test_the_curator_declares_what_one_person_can_change():
         series_query(days, time="day", value="n", candidates=Categories(["a"]), maximum=1, population=1)
     with pytest.raises(InvalidParameter, match="maximum must be positive"):
         series_query(days, time="day", value="n", candidates=DAYS, maximum=0, population=1)
+
+
+@pytest.mark.parametrize(("kind", "first"), [(pa.float64(), 2**53), (pa.float32(), 2**24)])
+def test_people_whose_numbers_merged_as_floats_are_left_out_and_counted(kind, first) -> None:
+    """2^53 and 2^53 + 1 are one double: two people would be one."""
+    at = pa.array([day(1)] * 4, pa.timestamp("us"))
+    users = pa.array([float(first), float(first + 1), -float(first), float(first - 1)], kind)
+    rows = pa.table({"user": users, "at": at, "kwh": pa.array([1.0, 1.0, 1.0, 2.0])})
+    answer = bounded_query(open_source(rows), ask(), DAYS)
+    assert answer.curator_report.without_user == 3
+    assert answer.totals[0] == 20  # the one whose number no other shares

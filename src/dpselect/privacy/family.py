@@ -91,7 +91,9 @@ class QueryFamily:
         high = min(self.upper, threshold + one(non_negative, "above", above))
         if not low < high:
             raise refuse("below and above", (below, above), "wide enough to leave a range around the threshold")
-        return QueryFamily(lower=low, upper=high, sensitivity=min(self.sensitivity, high - low), monotone=self.monotone)
+        # Rounded up, as the width is everywhere: a Δ below the true width would be too small.
+        cut = min(self.sensitivity, _difference_up(high, low))
+        return QueryFamily(lower=low, upper=high, sensitivity=cut, monotone=self.monotone)
 
 
 def check_family(family: object) -> QueryFamily:

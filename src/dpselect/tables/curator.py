@@ -17,7 +17,8 @@ class CuratorReport:
     rows
         Rows of the table (cells with a candidate's name, for a wide one).
     without_user
-        Left out: no person named.
+        Left out: no person named, or by a floating-point number from 2^53 on, where whole numbers merge (2^24 in single
+        precision).
     without_candidate
         Left out: no time or category, or a time that cannot be read.
     outside_candidates

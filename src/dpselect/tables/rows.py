@@ -13,7 +13,7 @@ from dpselect.tables.calendar import Calendar, Candidates, Categories, day_numbe
 from dpselect.tables.instants import period_index
 from dpselect.tables.parts import ONE_ARM, Expression, Part, engine_of
 from dpselect.tables.question import Question
-from dpselect.tables.readings import INFINITE, is_written, reading
+from dpselect.tables.readings import is_written, reading
 from dpselect.tables.source import Table
 
 #: A limit no table reaches.
@@ -155,8 +155,10 @@ def _person(column: Expression) -> Part:
     if kind.is_string():
         return Part(column, column != "")
     if kind.is_floating():
-        # Adding 0.0 makes one person of 0.0 and -0.0.
-        return Part(column + 0.0, (column > -INFINITE) & (column < INFINITE))
+        # Whole numbers that became floats merge from here on (two people's would be one), so they name nobody: the
+        # curator's report counts them. Adding 0.0 makes one person of 0.0 and -0.0.
+        merging = 2.0**24 if kind.is_float32() else 2.0**11 if kind.is_float16() else 2.0**53
+        return Part(column + 0.0, (column > -merging) & (column < merging))
     return Part(column, column.notnull())
 
 

@@ -1,0 +1,38 @@
+"""What a query family promises stays on the safe side."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpselect.errors import SensitivityClipped
+from dpselect.privacy.family import QueryFamily
+
+ends = st.floats(min_value=-100, max_value=100, allow_nan=False)
+widths = st.floats(min_value=1e-9, max_value=50)
+
+
+@given(lower=ends, width=widths, threshold=ends, below=widths, above=widths)
+def test_a_cut_sensitivity_is_never_below_the_true_width(lower, width, threshold, below, above) -> None:
+    family = QueryFamily(lower=lower, upper=lower + width, sensitivity=0.999 * width)
+    low, high = max(family.lower, threshold - below), min(family.upper, threshold + above)
+    if not low < high:
+        return
+    near = family.near(threshold, below=below, above=above)
+    assert (near.lower, near.upper) == (low, high)
+    true = min(Fraction(family.sensitivity), Fraction(high) - Fraction(low))
+    assert Fraction(near.sensitivity) >= true
+    assert near.sensitivity <= math.nextafter(float(true), math.inf)
+
+
+def test_a_width_that_rounds_down_is_cut_to_the_double_above_it() -> None:
+    with pytest.warns(SensitivityClipped):
+        family = QueryFamily(lower=-0.3, upper=1.0, sensitivity=5.0)
+    near = family.near(0.0, below=0.3, above=0.1)
+    assert Fraction(near.sensitivity) >= Fraction(near.upper) - Fraction(near.lower)
+    # 0.1 + 0.3 is not a double; to nearest it would be below.
+    assert Fraction(0.1 + 0.3) != Fraction(0.1) + Fraction(0.3)
