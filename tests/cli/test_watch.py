@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,22 @@ def test_watch_finds_the_cold_days_of_a_table(dpselect: Callable[..., object], r
     assert 0 < summary["spent"] <= 500
     spent = [day["spent"] for day in days]
     assert spent == sorted(spent)
+
+
+def test_seeded_answers_say_on_every_line_that_they_promise_nothing(
+    dpselect: Callable[..., object], readings: Path
+) -> None:
+    arguments = ("watch", readings, *COLUMNS, "--population", 20, "--threshold", 5, "--budget", 500, "--expect", 3)
+    ran = dpselect(*arguments, "--seed", 7, "--json")
+    assert {line["noise"] for line in ran.lines} == {"reproducible"}
+    assert {line["noise"] for line in dpselect(*arguments, "--json").lines} == {"private"}
+    asked = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/100")
+    for command in (arguments, asked):
+        seeded, private = dpselect(*command, "--seed", 7), dpselect(*command)
+        assert "running sum goes" not in " ".join(seeded.out.split())
+        assert "promise nothing" in " ".join(seeded.out.split())
+        assert "running sum" in " ".join(private.out.split())
+        assert "promise nothing" not in " ".join(private.out.split())
 
 
 def test_watch_stops_with_exit_code_3_before_the_budget_is_exceeded(
@@ -159,6 +176,48 @@ def test_a_value_outside_the_range_counts_as_its_end(dpselect: Callable[..., obj
     ran = dpselect(*STREAM, "--budget", 1000, stdin="\n".join(low + high) + "\n")
     assert [line["answer"] for line in ran.lines[:-1]] == ["below"] * len(low) + ["above"] * len(high)
     assert ran.code == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("0." + "3" * 4000, Fraction(int("3" * 4000), 10**4000)),
+        ("-0." + "0" * 3000 + "1", -Fraction(1, 10**3001)),
+        ("5" * 4000, sys.float_info.max),
+        ("-" + "5" * 4000, -sys.float_info.max),
+        ("1" * 100 + "/" + "7" * 100, Fraction(1, 7)),
+        ("1e-4000", Fraction(1, 10**4000)),
+        ("-7e-99999999999999999999", 0.0),
+        ("0e99999999999999999999", 0.0),
+        ("-7e99999999999999999999", -sys.float_info.max),
+        ("0.1", Fraction(1, 10)),
+    ],
+)
+def test_a_number_is_read_whatever_its_length(written: str, value: float | Fraction) -> None:
+    """Refusing long ones would tell, without noise, how large or how small a private value is."""
+    assert read_line(written).value == value
+    assert read_line(json.dumps({"value": 0}).replace("0", written) if "/" not in written else written).value == value
+
+
+def test_what_cannot_be_read_is_refused_in_the_same_words_whatever_it_holds() -> None:
+    said = set()
+    for text in (
+        "nan",
+        "-nan",
+        "x",
+        "1/0",
+        "--1",
+        "1e",
+        "0x10",
+        "1,5",
+        "9" * 5000,
+        "0." + "9" * 5000,
+        '{"value": "7"}',
+    ):
+        with pytest.raises(InvalidData) as refused:
+            read_line(text)
+        said.add(str(refused.value))
+    assert len(said) == 1
 
 
 @settings(max_examples=200, deadline=None)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from dpselect.composition.sparse_vector import SparseVector
     from dpselect.dataset import Peak, PeakPlan, Watch, WatchPlan
 
 
@@ -137,9 +138,10 @@ def say_nothing(*_: object) -> None:
     """For those who want no word about each answer."""
 
 
-def emit_verdict(period: str, above: bool, spent: float) -> None:
-    """One answer of a watch over a table, for machines."""
-    emit({"period": period, "answer": "above" if above else "below", "spent": spent})
+def emit_verdict(period: str, above: bool, vector: SparseVector) -> None:
+    """One answer of a watch over a table, for machines; each line says whether it is private at all."""
+    answer = "above" if above else "below"
+    emit({"period": period, "answer": answer, "spent": vector.spent, "noise": vector.noise})
 
 
 def warn_of_the_line(plan: WatchPlan, *, as_json: bool) -> None:

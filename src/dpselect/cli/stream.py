@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpselect.cli.numbers import read_number
 from dpselect.errors import InvalidData
 
 if TYPE_CHECKING:
@@ -18,7 +16,10 @@ if TYPE_CHECKING:
 
 #: A line longer than this is no question.
 _LONGEST_LINE, _LONGEST_ID = 4096, 200
-_PERHAPS_BEYOND = re.compile(r"[+-]?(inf(inity)?|(\d{1,60}(\.\d{0,60})?|\.\d{1,60})e\+?\d{1,20})", re.IGNORECASE)
+_NUMBER = re.compile(r"(?P<digits>[+-]?(\d+/\d+|\d+\.?\d*|\.\d+))([eE](?P<exponent>[+-]?\d+))?")
+_INFINITE = re.compile(r"[+-]?(inf(inity)?|∞)", re.IGNORECASE)
+#: Powers of ten up to here are worked out exactly.
+_LARGEST_EXPONENT = 20_000
 _RULE = 'a line must be a number, or {"value": number} with an optional "id"; it was refused and nothing was spent'
 
 
@@ -68,30 +69,35 @@ class _Written(str):
 
 
 def _number(text: str) -> float | Fraction:
-    if (beyond := _beyond(text)) is not None:
-        return beyond
-    try:
-        number = read_number(text)
-    except ValueError:
-        raise InvalidData(_RULE) from None
-    # A double where that is exact: the quick way through the sampler.
-    nearest = float(number)
-    return nearest if Fraction(nearest) == number else number
+    """The number as written, exactly, whatever its length: refusing some would tell, without noise, how large they are.
 
-
-def _beyond(text: str) -> float | None:
-    """The outermost double for an infinity, or a number too large for doubles: outside every range, so it is cut.
-
-    Refusing it would tell, without noise, which side of the range a private value was on.
-
-    >>> _beyond("-inf") == -_beyond("1e999") == -sys.float_info.max, _beyond("nan"), _beyond("0.5")
-    (True, None, None)
+    >>> _number("1e-5") == Fraction(1, 100000), _number("-1e999999") == _number("-inf") == -sys.float_info.max
+    (True, True)
     """
-    written = text.strip()
-    if not _PERHAPS_BEYOND.fullmatch(written):
-        return None
-    number = float(written)
-    return math.copysign(sys.float_info.max, number) if math.isinf(number) else None
+    written = text.strip().replace("_", "")
+    found = _NUMBER.fullmatch(written)
+    if found is None:
+        if _INFINITE.fullmatch(written):
+            return -sys.float_info.max if written.startswith("-") else sys.float_info.max
+        raise InvalidData(_RULE)
+    exponent = int(found["exponent"] or 0)
+    if abs(exponent) > _LARGEST_EXPONENT:
+        # Beyond every range, and cut to it; or, with no more digits than a line has, below 10^-15000, which is zero to
+        # any noise there is.
+        digits = found["digits"].strip("+-0.")
+        if exponent < 0 or not digits:
+            return 0.0
+        return -sys.float_info.max if written.startswith("-") else sys.float_info.max
+    try:
+        number = Fraction(written)
+    except ZeroDivisionError:
+        raise InvalidData(_RULE) from None
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return -sys.float_info.max if number < 0 else sys.float_info.max
+    # A double where that is exact: the quick way through the sampler.
+    return nearest if Fraction(nearest) == number else number
 
 
 def _identity(found: object) -> str | int | None:

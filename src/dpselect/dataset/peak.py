@@ -13,7 +13,7 @@ from dpselect.dataset.answer import Answer
 from dpselect.dataset.dataset import Dataset, period_word
 from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.record import Finding, Report, Spending
+from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
 from dpselect.report.rounding import at_most, no_more_than
 from dpselect.report.words import percent
 
@@ -212,7 +212,9 @@ class Peak(Answer):
         notes = [
             "The answer is the winner after noise: one of the largest, not surely the largest. On simulated data of "
             f"this size it falls {percent(chosen.accuracy.shortfall)} of the range short on average.",
-            f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",
+            NOTHING_TO_ADD
+            if self.noise == "reproducible"
+            else f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",
         ]
         if dataset.is_series:
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")

@@ -13,7 +13,7 @@ from dpselect.dataset.dataset import Dataset, period_word
 from dpselect.dataset.line import Line, Settings
 from dpselect.errors import InvalidData
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.record import Entry, Finding, Report, Spending
+from dpselect.report.record import NOTHING_TO_ADD, Entry, Finding, Report, Spending
 from dpselect.report.rounding import at_least, at_most
 from dpselect.report.words import family_in_words, percent
 
@@ -85,11 +85,11 @@ class WatchPlan:
         self,
         *,
         progress: Callable[[float], None] | None = None,
-        each: Callable[[str, bool, float], None] = lambda _name, _above, _spent: None,
+        each: Callable[[str, bool, SparseVector], None] = lambda _name, _above, _vector: None,
     ) -> Watch:
         """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
 
-        ``each`` is told the period, whether it is above, and what is spent, as soon as it is known.
+        ``each`` is told the period, whether it is above, and the sparse vector that said so, as soon as it is known.
         """
         if self.dataset is None or self.candidates is None:
             raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
@@ -99,7 +99,7 @@ class WatchPlan:
         for label, value in zip(queries.labels, queries.values.tolist(), strict=True):
             if not watch.vector.fits:
                 break
-            each(label, watch.ask(value), watch.vector.spent)
+            each(label, watch.ask(value), watch.vector)
         watch.ended = watch.answered < len(queries)
         return watch
 
@@ -320,6 +320,8 @@ class Watch(Answer):
 
     def _into_the_sum(self) -> str:
         """Which of the two numbers counts beside other answers about the same people (THEORY §4)."""
+        if self.vector.noise == "reproducible":
+            return NOTHING_TO_ADD
         if self.plan.settings.delta > 0:
             return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
         return (

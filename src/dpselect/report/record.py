@@ -100,3 +100,8 @@ NOT_PRIVATE = (
     "A seed was used: whoever knows it can undo the noise. These answers are reproducible, not private; "
     "do not publish them."
 )
+#: Said in place of what an answer adds to a running sum.
+NOTHING_TO_ADD = (
+    "A seed was used, so these answers promise nothing: no ε of theirs can go into a running sum, and none of them may "
+    "be shown as private."
+)
