@@ -16,6 +16,22 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "PureFilter": "dpselect.composition.realised",
+    "RepairedReportingFilter": "dpselect.composition.realised",
+    "PublishedReportingFilter": "dpselect.composition.realised",
+    "AdvancedFilter": "dpselect.composition.declared",
+    "RenyiFilter": "dpselect.composition.declared",
+    "ZCDPFilter": "dpselect.composition.declared",
+    "GaussianFilter": "dpselect.composition.declared",
+    "DPSelectError": "dpselect.errors",
+    "InvalidParameter": "dpselect.errors",
+    "InvalidData": "dpselect.errors",
+    "BudgetExhausted": "dpselect.errors",
+    "StateRefused": "dpselect.errors",
+    "SourceError": "dpselect.errors",
+    "NotPublic": "dpselect.errors",
+    "DPSelectWarning": "dpselect.errors",
+    "SensitivityClipped": "dpselect.errors",
     "Dataset": "dpselect.dataset",
     "QueryFamily": "dpselect.privacy.family",
     "Enclosure": "dpselect.numerics.enclosure",
@@ -53,9 +69,25 @@ _ROOMS = {
 __all__ = sorted([*_HOMES, "__version__"])
 
 if TYPE_CHECKING:
+    from dpselect.composition.declared import AdvancedFilter as AdvancedFilter
+    from dpselect.composition.declared import GaussianFilter as GaussianFilter
+    from dpselect.composition.declared import RenyiFilter as RenyiFilter
+    from dpselect.composition.declared import ZCDPFilter as ZCDPFilter
     from dpselect.composition.odometer import Odometer as Odometer
+    from dpselect.composition.realised import PublishedReportingFilter as PublishedReportingFilter
+    from dpselect.composition.realised import PureFilter as PureFilter
+    from dpselect.composition.realised import RepairedReportingFilter as RepairedReportingFilter
     from dpselect.composition.sparse_vector import SparseVector as SparseVector
     from dpselect.dataset import Dataset as Dataset
+    from dpselect.errors import BudgetExhausted as BudgetExhausted
+    from dpselect.errors import DPSelectError as DPSelectError
+    from dpselect.errors import DPSelectWarning as DPSelectWarning
+    from dpselect.errors import InvalidData as InvalidData
+    from dpselect.errors import InvalidParameter as InvalidParameter
+    from dpselect.errors import NotPublic as NotPublic
+    from dpselect.errors import SensitivityClipped as SensitivityClipped
+    from dpselect.errors import SourceError as SourceError
+    from dpselect.errors import StateRefused as StateRefused
     from dpselect.mechanisms.classical import ExponentialMechanism as ExponentialMechanism
     from dpselect.mechanisms.classical import LaplaceNoisyMax as LaplaceNoisyMax
     from dpselect.mechanisms.classical import PermuteAndFlip as PermuteAndFlip

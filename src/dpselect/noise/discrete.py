@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpselect.checks import refuse
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.precision import working_precision
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -144,8 +145,7 @@ def _geometric(size: int, scale: Fraction, entropy: Entropy) -> Integers:
 def _geometric_exactly(word: int, scale: Fraction, entropy: Entropy) -> int:
     """The floor for one U that starts with the 64 bits of ``word``."""
     numerator, bits = word, 64
-    before = ctx.prec
-    try:
+    with working_precision():
         while True:
             ctx.prec = 2 * bits + 64
             if numerator:
@@ -157,8 +157,6 @@ def _geometric_exactly(word: int, scale: Fraction, entropy: Entropy) -> int:
                 if lowest is not None and lowest == highest:
                     return int(lowest)
             numerator, bits = (numerator << 64) | entropy.bits(64), bits + 64
-    finally:
-        ctx.prec = before
 
 
 def _accept(magnitude: Integers, centre: Fraction, sigma: Fraction, entropy: Entropy) -> NDArray[np.bool_]:
@@ -179,8 +177,7 @@ def _accept(magnitude: Integers, centre: Fraction, sigma: Fraction, entropy: Ent
 def _accept_exactly(word: int, exponent: Fraction, entropy: Entropy) -> bool:
     """Whether U < e^(−exponent), for one U that starts with the 64 bits of ``word``."""
     numerator, bits = word, 64
-    before = ctx.prec
-    try:
+    with working_precision():
         while True:
             ctx.prec = 2 * bits + 64
             chance = (-arb(fmpq(exponent.numerator, exponent.denominator))).exp()
@@ -189,5 +186,3 @@ def _accept_exactly(word: int, exponent: Fraction, entropy: Entropy) -> bool:
             if arb(fmpq(numerator, 1 << bits)) >= chance:
                 return False
             numerator, bits = (numerator << 64) | entropy.bits(64), bits + 64
-    finally:
-        ctx.prec = before

@@ -18,6 +18,7 @@ import flint
 from dpselect.checks import refuse
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import NORMAL, Law, double_above, double_below
+from dpselect.precision import working_precision
 
 #: Draws that agree on so many bits do not come from a random source (a chance of 2^-65536).
 MOST_BITS = 1 << 16
@@ -141,7 +142,7 @@ def largest(candidates: Sequence[NoisyValue]) -> int:
     remaining = list(range(len(candidates)))
     origin = candidates[0].value
     while len(remaining) > 1:
-        with flint.ctx.workprec(max(candidates[i].draw.length for i in remaining) + 80):
+        with working_precision(max(candidates[i].draw.length for i in remaining) + 80):
             ends = {i: candidates[i].ends(origin=origin) for i in remaining}
             best: Any | None = None
             for lower, _ in ends.values():

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
 from dpselect.checks import FloatArray
+from dpselect.precision import working_precision
 
 #: The number of cells of the first table, and of the second.
 CELLS = 1 << 16
@@ -101,7 +102,7 @@ class Law:
 
     def balls(self, *, prefix: int, length: int) -> tuple[Any | None, Any | None]:
         """The two ends of the cell that ``length`` bits name, as balls; ``None`` for an infinite end."""
-        with flint.ctx.workprec(length + 40):
+        with working_precision(length + 40):
             lower = None if prefix == 0 and self.least == -_INFINITY else self.ball(prefix, length=length)
             last = prefix + 1 == 1 << length
             upper = None if last else self.ball(prefix + 1, length=length)

@@ -12,7 +12,6 @@ import threading
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-import flint
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +30,7 @@ from dpselect.noise.inputs import (
     scores,
 )
 from dpselect.noise.quantiles import NORMAL, Law, double_above, double_below
+from dpselect.precision import working_precision
 
 #: Stop after the first ⊤, or answer everything.
 Until: TypeAlias = Literal["first", "all"]
@@ -228,7 +228,7 @@ class NoisyThreshold:
     def _enclose(self, origin: Fraction) -> tuple[float, float]:
         """Doubles around the noisy threshold, as a distance from ``origin``."""
         lower, upper = self._draw.balls()
-        with flint.ctx.workprec(self._draw.length + 80):
+        with working_precision(self._draw.length + 80):
             shift, scale = exact_ball(self._threshold - origin), exact_ball(self._scale_threshold)
             unit = exact_ball(self._scale_query)
             return double_below((shift + scale * lower) / unit), double_above((shift + scale * upper) / unit)

@@ -26,6 +26,8 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
+from dpselect.precision import working_precision
+
 #: Where 2π²t²/d − log d is at least this, η < 2^-80.
 _SMOOTH = 60.0
 
@@ -60,8 +62,7 @@ def discrete_gaussian_delta(epsilon: float, *, scale: Fraction, shift: int, coor
     """
     if shift == 0:
         return 0.0
-    before = ctx.prec
-    try:
+    with working_precision():
         for precision in (128, 256, 512, 1024, 4096):
             ctx.prec = precision
             t = arb(fmpq(scale.numerator, scale.denominator))
@@ -77,8 +78,6 @@ def discrete_gaussian_delta(epsilon: float, *, scale: Fraction, shift: int, coor
             if float(bound.rel_accuracy_bits()) >= 60:
                 break
         return min(1.0, math.nextafter(float(bound.upper()), math.inf))
-    finally:
-        ctx.prec = before
 
 
 def _normal_cdf(x: arb) -> arb:

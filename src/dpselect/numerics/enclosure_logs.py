@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from numbers import Rational
 
@@ -16,31 +14,19 @@ from dpselect.errors import DPSelectError
 from dpselect.numerics.enclosure import Exact, ExactFactor
 from dpselect.numerics.enclosure_integrand import Factor, Growth, Product
 from dpselect.numerics.enclosure_quadrature import PrecisionTooLow, find_peak, integrate
+from dpselect.precision import working_precision
 
-#: flint's working precision is one setting for the whole process.
-_PRECISION_LOCK = threading.RLock()
 _FIRST_PRECISION = 128
 _LAST_PRECISION = 16384
 #: Where J is above this, its log is made from 1 − J.
 _NEAR_ONE = 0.9
 
 
-@contextmanager
-def flint_precision() -> Iterator[None]:
-    """Hold flint's precision for this thread's work, and put it back."""
-    with _PRECISION_LOCK:
-        before = ctx.prec
-        try:
-            yield
-        finally:
-            ctx.prec = before
-
-
 def to_tolerance(
     given: Sequence[ExactFactor], tolerance: float, method: Callable[[list[Factor], float], arb]
 ) -> tuple[float, float]:
     """The ends of ``method``'s ball as doubles rounded outward; precision and effort rise until they fit."""
-    with flint_precision():
+    with working_precision():
         precision, effort = _FIRST_PRECISION, tolerance
         for _ in range(16):
             ctx.prec = precision

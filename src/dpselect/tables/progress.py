@@ -19,10 +19,8 @@ def watched(table: Any, progress: Progress | None, *, seconds: float = 0.2) -> I
         return
     connection: Any = getattr(table.get_backend(), "con", None)
     ask = getattr(connection, "query_progress", None)
-    if ask is not None:
-        # DuckDB keeps count only with its bar switched on; its own printing stays off.
-        connection.execute("SET enable_progress_bar = true")
-        connection.execute("SET enable_progress_bar_print = false")
+    # DuckDB keeps count only with its bar switched on; its own printing stays off.
+    before = {} if ask is None else _set(connection, enable_progress_bar=True, enable_progress_bar_print=False)
     done = threading.Event()
 
     def look() -> None:
@@ -39,4 +37,14 @@ def watched(table: Any, progress: Progress | None, *, seconds: float = 0.2) -> I
     finally:
         done.set()
         watcher.join()
+        _set(connection, **before)  # the connection may be the user's: it is left as it was found
     progress(1.0)
+
+
+def _set(connection: Any, **wanted: bool) -> dict[str, bool]:
+    """Changes settings of a DuckDB connection, and says what they were."""
+    before = {}
+    for name, value in wanted.items():
+        (before[name],) = connection.execute(f"SELECT current_setting('{name}')").fetchone()
+        connection.execute(f"SET {name} = {str(value).lower()}")
+    return before

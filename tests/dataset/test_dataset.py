@@ -1,0 +1,153 @@
+"""One call from rows to an answer; answers print, stand in a notebook, become a page or a record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpselect as dp
+from dpselect.dataset import Line
+from dpselect.errors import BudgetExhausted, InvalidParameter, SourceError
+
+JANUARY = {"start": "2013-01-01", "end": "2013-01-31"}
+
+
+@pytest.fixture
+def rows() -> Any:
+    """Twenty homes over January; the 20th is the peak by far, and from the 20th to the 22nd it is cold."""
+    pyarrow = pytest.importorskip("pyarrow")
+    days = [f"2013-01-{day:02d}" for day in range(1, 32)]
+    kwh = {"2013-01-20": 9.0, "2013-01-21": 8.0, "2013-01-22": 8.0}
+    return pyarrow.table(
+        {
+            "meter": [f"home-{home}" for home in range(20) for _ in days],
+            "at": days * 20,
+            "kwh": [kwh.get(day, 1.0) for _ in range(20) for day in days],
+        }
+    )
+
+
+def homes(rows: Any, **changes: Any) -> dp.Dataset:
+    facts = {"user": "meter", "time": "at", "value": "kwh", "cap": 10, "population": 20}
+    return dp.Dataset(rows, **(facts | changes))
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "file"])
+def test_one_call_answers_whatever_holds_the_rows(rows: Any, kind: str, tmp_path: Path) -> None:
+    source: Any = rows
+    if kind == "pandas":
+        source = rows.to_pandas()
+    elif kind == "polars":
+        source = pytest.importorskip("polars").from_arrow(rows)
+    elif kind == "file":
+        source = tmp_path / "readings.csv"
+        rows.to_pandas().to_csv(source, index=False)
+    answer = homes(source).peak(epsilon=2000, **JANUARY)
+    assert answer.label == "2013-01-20"
+    assert answer.epsilon <= 2000
+
+
+def test_a_tiny_epsilon_answers_anything(rows: Any) -> None:
+    """The negative control: noise is really added."""
+    data = homes(rows)
+    assert len({data.peak(epsilon=1e-4, **JANUARY).label for _ in range(12)}) > 3
+
+
+def test_an_answer_prints_becomes_a_page_and_a_record(rows: Any, tmp_path: Path) -> None:
+    answer = homes(rows).peak(epsilon=2000, **JANUARY)
+    assert "For which day is the mean of kwh" in str(answer)
+    assert "2013-01-20" in str(answer)
+    assert "Guarantee: pure ε = 2000" in str(answer)
+    assert "2013-01-20" in answer._repr_html_()
+    assert "<script" not in answer._repr_html_()
+    assert json.loads(json.dumps(answer.to_dict()))["answer"] == "2013-01-20"
+    assert "What is promised" in answer.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    (tmp_path / "other.html").write_text("my thesis")
+    with pytest.raises(SourceError, match="no report of dpselect"):
+        answer.report(tmp_path / "other.html")
+
+
+def test_a_watch_names_the_days_above_the_line(rows: Any) -> None:
+    answer = homes(rows).watch(threshold=5, budget=500, expect=3, **JANUARY)
+    assert answer.labels == ("2013-01-20", "2013-01-21", "2013-01-22")
+    assert not answer.ended
+    assert answer.to_dict()["above"] == 3
+    assert "3 of 31 days" in str(answer)
+    assert "2013-01-21" in answer._repr_html_()
+
+
+def test_plans_read_nothing_and_spend_nothing() -> None:
+    data = homes("no/such/file.parquet", total=1.0)
+    plan = data.plan(epsilon=0.5, **JANUARY)
+    assert plan.cost("gaussian") <= 0.5
+    assert set(plan.tried) == {"gaussian", "permute-and-flip", "exponential", "laplace"}
+    assert data.plan(threshold=5, budget=1, **JANUARY).to_dict()["budget"] == 1
+    assert data.spent == 0
+
+
+def test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing(rows: Any) -> None:
+    data = homes(rows, total=1.0)
+    data.peak(epsilon=0.5, **JANUARY)
+    spent = data.spent
+    assert 0.4 < spent <= 0.5
+    with pytest.raises(BudgetExhausted, match="nothing was asked"):
+        data.watch(threshold=5, budget=0.75, **JANUARY)
+    assert data.spent == spent
+    data.watch(threshold=5, budget=0.5, **JANUARY)
+    with pytest.raises(BudgetExhausted):
+        data.peak(epsilon=0.01, **JANUARY)
+
+
+def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any) -> None:
+    """Charge first, then touch the data: whatever fails afterwards stays counted."""
+    data = homes(rows, value="kWh", total=1.0)
+    with pytest.raises(SourceError, match="no column"):
+        data.peak(epsilon=0.5, **JANUARY)
+    assert data.spent > 0
+
+
+def test_a_seeded_source_repeats_itself_and_says_so(rows: Any) -> None:
+    answers = [homes(rows, entropy=dp.SeededEntropy(5)).peak(epsilon=0.01, **JANUARY) for _ in range(3)]
+    assert len({answer.label for answer in answers}) == 1
+    assert answers[0].noise == "reproducible"
+    assert "not private" in str(answers[0])
+
+
+def test_nothing_private_shows_in_the_data_set(rows: Any) -> None:
+    data = homes("postgres://curator:hunter2@host/db", table="readings")
+    assert "hunter2" not in repr(data)
+    assert "home-1" not in repr(homes(rows))
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter"),
+    [
+        ({"user": None}, "user"),
+        ({"population": None}, "population"),
+        ({"monotone": True}, "monotone"),
+        ({"maximum": 5}, "user"),
+    ],
+)
+def test_a_refusal_names_the_parameter(rows: Any, changes: dict[str, Any], parameter: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        homes(rows, **changes)
+    assert caught.value.parameter == parameter
+    assert "‹" not in str(caught.value)
+    assert caught.value.told(lambda name: f"--{name}").startswith(f"--{parameter}")
+
+
+def test_the_rule_that_was_broken_can_be_read(rows: Any) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        homes(rows, cap=-1).peak(epsilon=1, **JANUARY)
+    assert (caught.value.parameter, caught.value.rule) == ("cap", "positive")
+    with pytest.raises(InvalidParameter, match="budget must be positive"):
+        Line(threshold=5, budget=0)
+
+
+def test_the_curator_sees_counts_only_when_asking_for_them(rows: Any) -> None:
+    found = homes(rows).describe(**JANUARY)
+    assert found.rows == 620
+    assert found.lines()[0].startswith("sensitive")
