@@ -119,6 +119,8 @@ def table(name: str, *, epsilons: tuple[float, ...], passes: int) -> None:
             "sparse-fresh-clipped",
             "sparse-kept",
             "sparse-kept-clipped",
+            "exponential-fresh",
+            "exponential-kept",
             "laplace-fresh",
             "laplace-kept",
         )

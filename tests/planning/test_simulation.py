@@ -21,6 +21,7 @@ from dpselect.planning.costs import (
     kept_limits,
     pure_rule,
     repaired_rule,
+    rough_losses,
     transcript_losses,
 )
 from dpselect.planning.simulation import Settings, StandardNoise, simulate_fresh, simulate_kept
@@ -186,3 +187,12 @@ def test_a_capped_run_costs_what_the_mechanism_says():
             sigma_query=settings.scale_query[row],
         )
         assert found[row] == pytest.approx(mechanism.epsilon(horizon=int(horizon[row])), rel=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_losses_by_a_plain_sum_rank_settings_as_the_bounds_do(family):
+    """Within three parts in a hundred; half the nodes' reach would miss the peak of long runs."""
+    settings = some_settings(20)
+    below, above = np.array([[0.0, 1, 9, 119, 100, 0, 20]]), np.array([[1.0, 0, 1, 1, 19, 50, 20]])
+    exact = transcript_losses(family, settings)(below, above)
+    np.testing.assert_allclose(rough_losses(family, settings)(below, above), exact, rtol=0.03)

@@ -259,7 +259,8 @@ class StreamTuner:
         if self._contender.paid_before:
             return np.ones(len(cube), dtype=np.bool_)
         settings, _ = self._decoded(cube)
-        first = self._costs.losses(settings)(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).max(axis=1)
+        losses = self._costs.losses(settings, detail="rough")
+        first = losses(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).max(axis=1)
         return np.asarray(first <= self._epsilon)
 
     def _scored(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
