@@ -16,7 +16,18 @@ from dpselect.errors import InvalidParameter, SourceError
 from dpselect.paper.datasets import DATA_VARIABLE, SERIES, load
 from dpselect.paper.fetching import fetch_bikes
 
-LENGTHS = {"uci": 731, "uci-365": 365, "uci-90": 90, "lcl": 829, "lcl-365": 365, "lcl-mean": 829, "near": 364}
+LENGTHS = {
+    "uci": 731,
+    "uci-2011": 365,
+    "uci-2011-own": 365,
+    "uci-2012": 366,
+    "uci-365": 365,
+    "uci-90": 90,
+    "lcl": 829,
+    "lcl-365": 365,
+    "lcl-mean": 829,
+    "near": 364,
+}
 POPULATIONS = {"uci": 6946, "lcl": 5564, "near": 300}
 
 
@@ -26,7 +37,7 @@ def test_a_stand_in_has_the_real_size_and_says_simulated(name: str) -> None:
     assert series.simulated
     assert series.label.endswith("(simulated)")
     assert len(series.values) == LENGTHS[name]
-    assert series.population == POPULATIONS[name.split("-")[0]]
+    assert series.population == (4614 if name == "uci-2011-own" else POPULATIONS[name.split("-")[0]])
     assert series.values.min() >= 0
     assert series.values.max() <= 1
 
@@ -37,7 +48,8 @@ def test_the_real_series_hold_their_largest_day(real_data: Path, name: str) -> N
     assert not series.simulated
     assert "simulated" not in series.label
     assert len(series.values) == LENGTHS[name]
-    assert series.values.max() == 1.0
+    # 2011 in the unit of both years is the one that does not hold the largest day.
+    assert series.values.max() == (4614 / 6946 if name == "uci-2011" else 1.0)
     assert series.values.min() >= 0
 
 

@@ -9,13 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpselect.paper import FIGURES, noisy_max_curves, noisy_max_heatmap, threshold_heatmap, threshold_losses
-from dpselect.paper.corrections import compute as compute_corrections
-from dpselect.paper.offline import accuracy, cost_of, offline_measure, offline_parts
+from dpselect.paper import FIGURES, above_threshold, offline
+from dpselect.paper.corrections import CORRECTIONS
+from dpselect.paper.noisy_max import CURVES, HEAT_MAP
+from dpselect.paper.offline import accuracy, cost_of
 from dpselect.paper.online import cost_of_f1, frontier
+from dpselect.paper.quadrature import QUADRATURE
 from dpselect.paper.sizes import QUICK, TINY
 
 DATA_FIGURES = {"offline-near", "offline-lcl", "offline-uci", "online-uci", "online-lcl", "spend-uci", "spend-lcl"}
+DATA_FIGURES |= {"separation", "budget-stop", "cap", "ablation", "transfer"}
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -30,8 +33,8 @@ def test_a_figure_is_drawn_from_the_table_alone_and_marks_stand_ins(tiny_run: Pa
 
 
 def test_noisy_max_curves_are_the_reference_values() -> None:
-    table = noisy_max_curves.compute(TINY)
-    pure = table[table["method"] == "pure"].set_index(["sigma", "candidates"])["epsilon"]
+    table = CURVES.compute(TINY)
+    pure = table.set_index(["sigma", "candidates"])["pure"]
     reference = {
         (0.1, 16): 0.20405,
         (0.1, 95): 0.23183,
@@ -47,11 +50,12 @@ def test_noisy_max_curves_are_the_reference_values() -> None:
         assert pure.loc[place] == pytest.approx(expected, abs=6e-6)
 
 
-def test_the_heat_map_holds_the_printed_spot_value() -> None:
+def test_the_heat_map_holds_what_the_notebook_shows() -> None:
     part = {"threshold": 0.75, "sigmas": [0.3], "steps": [3], "trials": 10}
-    row = threshold_heatmap.measure(part).iloc[0]
-    assert round(row["after"], 5) == 0.00797
-    assert round(row["before_published"], 4) == 0.0275
+    row = above_threshold.HEAT_MAP.measure(part, data=None).iloc[0]
+    # 0.028 and 0.008, to the digits shown.
+    assert (round(row["before_published"], 3), round(row["after"], 3)) == (0.028, 0.008)
+    assert (round(row["before_published"], 4), round(row["after"], 5)) == (0.0275, 0.00797)
     # The conversion that filters over realised losses need would have given another number.
     assert round(row["before_published_probabilistic"], 4) == 0.0364
 
@@ -63,12 +67,13 @@ def test_the_heat_map_holds_the_printed_spot_value() -> None:
 def test_losses_after_the_run_are_the_reference_values(
     sigma: float, threshold: float, expected: tuple[float, ...]
 ) -> None:
-    table = threshold_heatmap.measure({"threshold": threshold, "sigmas": [sigma], "steps": [3, 10, 50], "trials": 10})
+    part = {"threshold": threshold, "sigmas": [sigma], "steps": [3, 10, 50], "trials": 10}
+    table = above_threshold.HEAT_MAP.measure(part, data=None)
     assert table["after"].to_numpy() == pytest.approx(expected, abs=6e-6)
 
 
 def test_stopping_times_have_the_median_that_quadrature_gives() -> None:
-    times = threshold_heatmap.stopping_times(0.25, threshold=0.5, trials=20_000, generator=np.random.default_rng(3))
+    times = above_threshold.stopping_times(0.25, threshold=0.5, trials=20_000, generator=np.random.default_rng(3))
     x = np.linspace(-9, 9, 20_001)
     weight = np.exp(-0.5 * x * x)
     weight /= weight.sum()
@@ -81,33 +86,58 @@ def test_stopping_times_have_the_median_that_quadrature_gives() -> None:
 
 
 def test_bounds_only_get_lower_by_what_is_added() -> None:
-    losses = threshold_losses.compute(TINY)
+    losses = above_threshold.LOSSES.compute(TINY)
     assert (losses["monotone"] <= losses["published"]).all()
     assert (losses["clipped"] <= losses["monotone"] * (1 + 1e-9)).all()
-    costs = noisy_max_heatmap.compute(TINY)
-    assert (costs["pure_monotone"] < costs["pure"]).all()
-    assert (costs["gaussian"] <= costs["renyi"]).all()
+    costs = HEAT_MAP.compute(TINY)
+    assert (costs["pure, monotone"] < costs["pure"]).all()
+    assert (costs["Δ√d Gaussian"] <= costs["Δ√d Rényi"]).all()
 
 
 def test_every_correction_has_its_known_numbers() -> None:
-    table = compute_corrections(TINY).set_index("what")
-    assert table.loc["ψ with b − a for b", "printed"] == pytest.approx(0.0102, abs=5e-5)
+    table = CORRECTIONS.compute(TINY).set_index("what")
+    assert table.loc["ψ with b − a for b", "wrong"] == pytest.approx(0.0102, abs=5e-5)
     assert table.loc["ψ with b − a for b", "true"] == pytest.approx(0.0305, abs=5e-5)
-    assert table.loc["ε_max by the wrong conversion", ["printed", "true"]].round(4).tolist() == [0.0205, 0.0239]
-    assert table.loc["Zhu–Wang's moment at ρ = 0, log M₂", ["printed", "true"]].round(3).tolist() == [2.475, 2.562]
-    delta = table.loc["FSRC's δ"]
+    assert table.loc["closed form at ρ = 0", ["wrong", "true"]].round(3).tolist() == [2.475, 2.562]
+    delta = table.loc["FSRC: what the theorem gives"]
     assert "758 runs" in delta["setting"]
-    assert (round(delta["printed"], 5), round(delta["true"], 3)) == (0.00135, 0.576)
-    quadrature = table.loc["mpmath.quad over (−∞, ∞)"]
-    assert quadrature["printed"].round(4).tolist() == [0.0, 11.4327, 0.0206]
-    assert quadrature["true"].round(4).tolist() == [0.2451, 0.8782, 0.0644]
-    # Where the table says unsafe, the printed value is the smaller one.
-    assert ((table["printed"] < table["true"]) == (table["harm"] == "unsafe")).all()
+    assert (round(delta["wrong"], 5), round(delta["true"], 3)) == (0.00135, 0.576)
+    # Where the table says unsafe, the printed value is the smaller one; each says where it stands.
+    assert ((table["wrong"] < table["true"]) == (table["harm"] == "unsafe")).all()
+    assert {where.split(":")[0] for where in table["where"]} == {"printed", "quoted from Zhu–Wang", "not in the paper"}
+
+
+def test_the_authors_quadrature_is_right_and_wrong_where_it_is_said_to_be(tiny_run: Path) -> None:
+    numbers = QUADRATURE.numbers(pd.read_csv(tiny_run / "tables" / "quadrature.csv"))  # type: ignore[misc]
+    verdicts = numbers.set_index(["setting", "digits"])["verdict"].to_dict()
+    noisy = "noisy max, σ = {}, d = 365"
+    run = "above threshold, σ_X = 0.25, ρ = 0.5, t = {}"
+    assert verdicts == {
+        (noisy.format(0.3), 100): "right",
+        (noisy.format(0.3), 128): "right",
+        (noisy.format(0.1), 100): "unsafe",
+        (noisy.format(0.1), 128): "right",
+        (noisy.format(0.05), 100): "loose",
+        (noisy.format(0.05), 128): "loose",
+        (run.format("3"), 20): "right",
+        (run.format("3"), 25): "right",
+        (run.format("1,000"), 20): "loose",
+        (run.format("1,000"), 25): "right",
+        (run.format("100,000"), 20): "unsafe",
+        (run.format("100,000"), 25): "unsafe",
+    }
+
+
+def test_every_claim_says_where_and_by_which_rule(tiny_run: Path) -> None:
+    claims = pd.read_csv(tiny_run / "tables" / "claims.csv")
+    assert claims["where"].str.contains("Section|abstract|appendix").all()
+    assert claims["rule"].str.startswith("Held if").all()
+    assert claims["rule"].str.count(r"\.(?:\s|$)").eq(1).all()
 
 
 def test_more_noise_costs_less_and_finds_less() -> None:
-    part = offline_parts(("near",), size=QUICK, data=None)[0]
-    table = offline_measure({**part, "trials": 300}, data=None)
+    part = offline.NEAR.parts(QUICK, data=None)[0]
+    table = offline.measure({**part, "trials": 300}, data=None)
     pure = table[table["method"] == "pure"].sort_values("scale")
     assert pure["epsilon"].is_monotonic_decreasing
     assert pure["accuracy"].iloc[0] > pure["accuracy"].iloc[-1] + 0.1

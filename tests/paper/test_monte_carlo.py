@@ -14,7 +14,7 @@ import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.paper import monte_carlo, monte_carlo_gpu
-from dpselect.paper.monte_carlo_kernel import SOURCE, SUMS, estimate_from
+from dpselect.paper.monte_carlo_gpu import SOURCE, SUMS, estimate_from
 from dpselect.paper.sizes import TINY
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 
@@ -118,13 +118,26 @@ def test_streams_and_seeds_of_the_kernel_differ_and_repeat(compiled: ctypes.CDLL
     assert (first != sums_of(compiled, blocks=4, pairs=50, seed=2)).all()
 
 
-def test_the_stated_standard_error_is_the_spread_of_estimates() -> None:
-    generator = np.random.default_rng(5)
-    found = [monte_carlo.processor_estimate((2, 5), samples=20_000, generator=generator) for _ in range(60)]
+@pytest.mark.parametrize("own_denominator", [False, True])
+def test_the_stated_standard_error_is_the_spread_of_estimates(own_denominator: bool) -> None:
+    generator, samples, found = np.random.default_rng(5), 20_000, []
+    for _ in range(60):
+        first, second = (
+            monte_carlo.processor_sums((2, 5), sigma=0.6, samples=samples, generator=generator) for _ in range(2)
+        )
+        found.append(estimate_from(first, samples=samples, others=second if own_denominator else None))
     spread = np.std([one.epsilon for one in found], axis=0, ddof=1)
     stated = np.mean([one.standard_error for one in found], axis=0)
     # The spread of 60 estimates is itself known to about 9%.
     assert np.allclose(spread / stated, 1.0, atol=0.4)
+
+
+def test_pairing_the_draws_spreads_less_as_quadrature_predicts() -> None:
+    table = monte_carlo.MONTE_CARLO.compute(TINY)
+    spread = monte_carlo.spread_of(table, kind="processor").set_index(["sigma", "pairing", "candidates"])["relative"]
+    assert spread.loc[(0.5, "paired", 2)] < spread.loc[(0.5, "independent", 2)]
+    predicted = monte_carlo.predicted_spread(100, sigma=0.3)
+    assert (round(predicted["independent"], 3), round(predicted["paired"], 4)) == (0.117, 0.0168)
 
 
 def test_a_wrong_shift_is_many_standard_errors_away(compiled: ctypes.CDLL) -> None:
@@ -140,24 +153,20 @@ def test_a_sample_that_hits_nothing_says_so() -> None:
     assert math.isinf(estimate.standard_error[0])
 
 
-def test_results_left_by_a_gpu_are_drawn_and_named(tmp_path: Path) -> None:
+def test_results_left_by_a_gpu_are_drawn_named_and_decide(tmp_path: Path) -> None:
     trials = [
-        {"candidates": d, "trial": trial, "epsilon": 0.3 + 0.01 * trial, "standard_error": 0.01}
+        {"sigma": sigma, "candidates": d, "pairing": pairing, "trial": trial, "epsilon": 0.3 + 0.02 * trial}
+        for sigma in monte_carlo.SIGMAS
         for d in monte_carlo.CANDIDATES
+        for pairing in monte_carlo.PAIRINGS
         for trial in range(3)
     ]
-    left = {
-        "samples": 10**10,
-        "candidates": list(monte_carlo.CANDIDATES),
-        "sigma": 0.3,
-        "sensitivity": 0.01,
-        "device": "a GPU",
-        "trials": trials,
-    }
+    left = {"samples": 10**10, "sensitivity": 0.01, "device": "a GPU", "trials": trials}
     (tmp_path / "monte_carlo_gpu.json").write_text(json.dumps(left))
-    table = monte_carlo.compute(TINY, data=tmp_path)
-    assert "Ten billion samples on a GPU" in monte_carlo.caption(table)
-    assert "ten-billion figure appears when" not in monte_carlo.caption(table)
+    figure = monte_carlo.MONTE_CARLO
+    table = figure.compute(TINY, data=tmp_path)
+    assert "10,000,000,000 samples × 3 on a GPU" in figure.caption(table)
+    assert all("on a GPU" in claim.setting for claim in figure.claims(table))
     assert set(table["kind"]) == {"quadrature", "processor", "gpu"}
 
 
@@ -165,11 +174,11 @@ def test_results_left_by_a_gpu_are_drawn_and_named(tmp_path: Path) -> None:
 def test_a_damaged_gpu_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "monte_carlo_gpu.json").write_text(text)
     with pytest.raises(SourceError, match=r"monte_carlo_gpu\.json is not what"):
-        monte_carlo.parts(TINY, data=tmp_path)
+        monte_carlo.MONTE_CARLO.parts(TINY, data=tmp_path)
 
 
 def test_without_cupy_the_gpu_is_refused_in_one_sentence() -> None:
     if monte_carlo_gpu.gpu_available():
         pytest.skip("a GPU is here")
     with pytest.raises((SourceError, InvalidParameter), match=r"needs CuPy|at least 2"):
-        monte_carlo_gpu.gpu_estimate(width=1.0, sensitivity=0.01, sigma=0.3, candidates=[5], samples=1000)
+        monte_carlo_gpu.gpu_sums(width=1.0, sensitivity=0.01, sigma=0.3, candidates=[5], samples=1000)

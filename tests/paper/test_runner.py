@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
-from dpselect.paper import FIGURES, claims, run, runner, threshold_losses
-from dpselect.paper.parts import Part, Table
+from dpselect.paper import FIGURES, run, runner
+from dpselect.paper.figure import Part, Table
 from dpselect.paper.sizes import TINY
 
 
@@ -34,7 +39,7 @@ def test_the_page_needs_nothing_else(tiny_run: Path) -> None:
 def test_the_page_says_that_data_were_simulated_and_judges_no_claim_on_them(tiny_run: Path) -> None:
     assert "Simulated data" in (tiny_run / "report.html").read_text()
     verdicts = pd.read_csv(tiny_run / "tables" / "claims.csv")
-    about_data = verdicts[verdicts["source"].str.contains("NEAR|LCL|UCI")]
+    about_data = verdicts[verdicts["where"].str.contains("NEAR|LCL|UCI")]
     assert set(about_data["verdict"]) == {"not judged: simulated data"}
     assert {"held", "did not hold"} <= set(verdicts["verdict"])
 
@@ -83,7 +88,7 @@ def test_other_parameters_and_other_data_are_not_taken_from_the_cache(tmp_path: 
 
 def test_a_kept_table_is_exactly_the_one_computed(tmp_path: Path) -> None:
     store = runner.Store(tmp_path)
-    table = threshold_losses.compute(TINY)
+    table = FIGURES["loss-threshold"].compute(TINY)
     store.put("loss-threshold", part={}, table=table)
     pd.testing.assert_frame_equal(store.get("loss-threshold", part={}), table, check_exact=True)
 
@@ -97,17 +102,18 @@ def test_processes_give_what_one_process_gives(tiny_run: Path, tmp_path: Path) -
     assert {total for _, _, total in seen} == {3}
 
 
-def test_the_bar_shows_the_remaining_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_redirected_progress_is_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1, progress="rich")
-    shown = capsys.readouterr().out
-    assert "loss-threshold" in shown
-    assert "remaining" in shown
+    # Captured output is no terminal: lines, not a bar.
+    shown = capsys.readouterr().err
+    assert shown.splitlines()[0] == "0 of 1 parts done, 0 s (from the cache)"
+    assert shown.splitlines()[-1].startswith("1 of 1 parts done")
 
 
 def test_a_page_of_one_figure_holds_its_claims_only(tmp_path: Path) -> None:
     page = run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1).read_text()
     assert "Halting after two steps" in page
-    assert set(pd.read_csv(tmp_path / "tables" / "claims.csv")["source"]) == {"Section 3.3, loss against ρ"}
+    assert set(pd.read_csv(tmp_path / "tables" / "claims.csv")["where"]) == {"Section 3.3, caption of loss against ρ"}
 
 
 @pytest.mark.parametrize(
@@ -130,8 +136,8 @@ def test_bad_arguments_are_refused_before_any_work(
 
 def test_claims_about_real_data_are_judged(real_data: Path) -> None:
     near = FIGURES["offline-near"].compute(TINY, data=real_data)
-    verdicts = claims.judge({"offline-near": near}).set_index("claim")["verdict"]
-    assert verdicts.loc["90% accuracy needs over double the privacy budget without the pure bound."] == "held"
+    verdicts = runner.judge({"offline-near": near}).set_index("claim")["verdict"]
+    assert verdicts.loc["90% accuracy would need over double the privacy budget without the pure bound."] == "held"
     assert "not judged: simulated data" not in set(verdicts)
 
 
@@ -141,5 +147,76 @@ def test_the_quick_run_on_real_data_judges_every_claim(real_data: Path, tmp_path
     verdicts = pd.read_csv(tmp_path / "tables" / "claims.csv")
     assert set(verdicts["verdict"]) == {"held", "did not hold", "depends"}
     found = verdicts.set_index("claim")["verdict"]
-    assert found.loc["Gaussian noisy max clearly improves on Laplace noisy max in the pure setting."] == "did not hold"
-    assert found.loc["FSRC separates clearly from the filter over σ_X ∈ [.09, .15]."] == "depends"
+    assert found.loc["Gaussian noise with the pure bound clearly improves on Laplace noisy max."] == "depends"
+    assert found.loc["A clear separation occurs over σ_X ∈ [.09, .15]."] == "depends"
+
+
+def test_the_bar_counts_parts_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
+    run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1, progress="rich")
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
+    assert "1/1 parts" in text
+    assert "left" in text
+
+
+def test_a_strangers_page_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("<p>my holiday</p>")
+    with pytest.raises(SourceError, match="no report of dpselect"):
+        run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1)
+    assert (tmp_path / "report.html").read_text() == "<p>my holiday</p>"
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_place_that_cannot_be_a_folder_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file" / "below", Path("/proc/nowhere/paper")):
+        with pytest.raises(SourceError, match="cannot write the figures to") as refusal:
+            run(["loss-threshold"], out=place, size=TINY, jobs=1)
+        assert "\n" not in str(refusal.value)
+
+
+SCRIPT = """
+import sys
+from dpselect.paper import run
+from dpselect.paper.sizes import FULL
+if __name__ == "__main__":
+    run(["monte-carlo"], out=sys.argv[1], size=FULL, jobs=2, progress="rich")
+"""
+
+
+@pytest.mark.parametrize(("signal_", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_a_stopped_run_ends_its_workers_and_says_how_to_go_on(tmp_path: Path, signal_: int, code: int) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "out")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        assert running.stderr is not None
+        first = running.stderr.readline()
+        assert "of 24 parts done" in first
+        deadline = time.monotonic() + 120
+        while len(_group(running.pid)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        running.send_signal(signal_)
+        said = running.stderr.read()
+        assert running.wait(60) == code
+    assert "parts done and kept; run again to continue." in said
+    deadline = time.monotonic() + 20
+    while _group(running.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _group(running.pid) == []
+
+
+def _group(session: int) -> list[int]:
+    """Processes of a session that are still at work."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(folder.name))
+    return found

@@ -11,29 +11,25 @@ from hypothesis import strategies as st
 
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import BudgetExhausted
+from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import transcript_probability
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.paper.watching import Watch, f1_scores, fresh_costs, kept_costs, spent_by_day, verdicts_of
+from dpselect.paper.watching import f1_scores, fresh_costs, kept_costs, spent_by_day, verdicts_of
 from dpselect.privacy.family import QueryFamily
 
 VALUES = 0.5 + 0.4 * np.sin(np.arange(60) / 3)
 
 
-def watch_of(*, monotone: bool = True, sigma: float = 0.1, ratio: float = 1.5) -> Watch:
+def watch_of(*, monotone: bool = True, sigma: float = 0.1, ratio: float = 1.5) -> GaussianAboveThreshold:
     family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3, monotone=monotone)
-    return Watch(family=family, threshold=0.7, sigma_threshold=sigma, sigma_query=ratio * sigma)
+    return GaussianAboveThreshold(family, threshold=0.7, sigma_threshold=sigma, sigma_query=ratio * sigma)
 
 
-def sparse_vector(watch: Watch, *, budget: float, seed: int, resample: bool) -> SparseVector:
-    watcher = GaussianAboveThreshold(
-        watch.family,
-        threshold=watch.threshold,
-        sigma_threshold=watch.sigma_threshold,
-        sigma_query=watch.sigma_query,
-    )
-    return SparseVector(watcher, budget=budget, resample=resample, entropy=SeededEntropy(seed))
+def sparse_vector(watch: GaussianAboveThreshold, *, budget: float, seed: int, resample: bool) -> SparseVector:
+    return SparseVector(watch, budget=budget, resample=resample, entropy=SeededEntropy(seed))
 
 
 def asked(svt: SparseVector) -> np.ndarray:
@@ -98,7 +94,7 @@ def test_a_kept_threshold_does_not_follow_the_law_of_fresh_ones() -> None:
 
 def test_clipped_queries_are_compared_clipped() -> None:
     family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3).near(0.7, below=0.05, above=0.05)
-    watch = Watch(family=family, threshold=0.7, sigma_threshold=0.2, sigma_query=0.2)
+    watch = GaussianAboveThreshold(family, threshold=0.7, sigma_threshold=0.2, sigma_query=0.2)
     values = np.zeros(1)
     found = verdicts_of([watch], values=values, passes=40_000, fresh=True, generator=np.random.default_rng(2)).mean()
     at_edge = transcript_probability([0.65], [Verdict.ABOVE], threshold=0.7, scale_threshold=0.2, scale_query=0.2)
@@ -109,3 +105,21 @@ def test_f1_is_one_for_the_truth_and_zero_for_silence() -> None:
     truth = np.array([True, False, True])
     assert f1_scores(np.stack([truth, ~truth], axis=1), truth=truth).tolist() == [1.0, 0.0]
     assert f1_scores(np.zeros((3, 1), dtype=np.bool_), truth=truth).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("mechanism", [LaplaceAboveThreshold, ExponentialAboveThreshold])
+def test_classical_noise_follows_the_mechanisms_own_law(mechanism: type[LaplaceAboveThreshold]) -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3)
+    watch = mechanism(family, threshold=0.5, scale_threshold=0.1, scale_query=0.2)
+    found = verdicts_of([watch], values=np.array([0.45]), passes=40_000, fresh=True, generator=np.random.default_rng(4))
+    share = float(found.mean())
+    own = np.mean([watch.start(entropy=SeededEntropy(seed)).ask(0.45) is Verdict.ABOVE for seed in range(4_000)])
+    assert abs(share - own) < 5 * math.sqrt(0.25 / 4_000)
+
+
+def test_a_cap_ends_silent_runs_and_each_is_charged() -> None:
+    watch, silent = watch_of(), np.zeros((10, 1), dtype=np.bool_)
+    spent, rounds = spent_by_day(watch, verdicts=silent, cap=4)
+    whole, rest = float(watch.loss(4, 0)), float(watch.loss(2, 0))
+    assert spent[-1, 0] == pytest.approx(2 * whole + rest)
+    assert rounds[:, 0].tolist() == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]

@@ -1,7 +1,7 @@
-"""The paper's figures and claims, recomputed on its data sets, with successors beside them.
+"""The paper's figures and claims, recomputed on its data sets, with what came after beside them.
 
-:func:`run` computes, draws and writes the page; :data:`FIGURES` names the figures, each a module with ``compute`` and
-``draw`` apart.
+:func:`run` computes, draws and writes the page; :data:`FIGURES` names the figures, each a frozen
+:class:`~dpselect.paper.figure.Figure` with its work, its drawing and the claims it decides.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -28,7 +28,6 @@ import pandas as pd
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.errors import SourceError
-from dpselect.paper.standins import bicycle_days, home_days, meter_days
 from dpselect.privacy.family import QueryFamily
 
 #: The environment variable that names the data folder.
@@ -80,6 +79,7 @@ class _Source:
     read: Callable[[Path], FloatArray]
     days: slice
     standin: Callable[[], FloatArray]
+    own_unit: bool = False
 
 
 def load(name: str, *, data: Path | None = None) -> Series:
@@ -120,6 +120,8 @@ def _load(name: str, folder: Path | None) -> Series:
     found = None if folder is None else next((folder / f for f in source.files if (folder / f).is_file()), None)
     values = source.standin() if found is None else source.read(found)
     chosen = np.array(values[source.days])
+    if source.own_unit:
+        chosen = _share_of_largest(chosen)
     chosen.setflags(write=False)
     label = source.label if found is not None else f"{source.label} (simulated)"
     return Series(label=label, values=chosen, population=source.population, simulated=found is None)
@@ -160,6 +162,38 @@ def _homes(path: Path) -> FloatArray:
     return _share_of_largest(_column(path, "gc_kwh_total", day="date")["gc_kwh_total"].to_numpy(dtype=np.float64))
 
 
+# Stand-ins have the size and the rough shape of the real series. They keep every figure drawable; what is drawn from
+# them is labelled "simulated" and judges no claim.
+
+
+def _bicycle_days() -> FloatArray:
+    """731 days of a growing bicycle share: a yearly wave, growth, wet days."""
+    rng = np.random.default_rng(2011)
+    day = np.arange(731)
+    wave = 0.55 - 0.35 * np.cos(2 * np.pi * (day - 15) / 365.25)
+    level = wave * (0.62 + 0.38 * day / 730) * (1 - 0.45 * (rng.random(731) < 0.12)) + rng.normal(0, 0.05, 731)
+    return _share_of_largest(np.maximum(level, 0.0))
+
+
+def _meter_days() -> FloatArray:
+    """829 days of a smart-meter trial: homes joining for half a year, then winters above summers."""
+    rng = np.random.default_rng(2012)
+    day = np.arange(829)
+    joined = 1 / (1 + np.exp(-(day - 190) / 35))
+    season = 0.68 + 0.2 * np.cos(2 * np.pi * (day - 60) / 365.25) + 0.03 * (day % 7 >= 5)
+    return _share_of_largest(np.maximum(joined * season + rng.normal(0, 0.02, 829), 0.0))
+
+
+def _home_days() -> FloatArray:
+    """364 days of household load: two cool seasons, and a few hot days far above the rest."""
+    rng = np.random.default_rng(2010)
+    day = np.arange(364)
+    level = 0.36 + 0.06 * np.cos(4 * np.pi * (day - 15) / 365) + rng.normal(0, 0.02, 364)
+    hot = rng.choice(np.arange(160, 250), size=9, replace=False)
+    level[hot] += np.geomspace(0.06, 0.6, 9)
+    return _share_of_largest(np.maximum(level, 0.0))
+
+
 def _bikes_over(label: str, days: slice) -> _Source:
     return _Source(
         label=label,
@@ -167,21 +201,27 @@ def _bikes_over(label: str, days: slice) -> _Source:
         files=("uci_bikes_day.csv", "day.csv"),
         read=_bikes,
         days=days,
-        standin=bicycle_days,
+        standin=_bicycle_days,
     )
 
 
 def _meters_over(label: str, days: slice, *, read: Callable[[Path], FloatArray] = _meters_total) -> _Source:
     return _Source(
-        label=label, population=5564, files=("lcl_daily_totals.csv",), read=read, days=days, standin=meter_days
+        label=label, population=5564, files=("lcl_daily_totals.csv",), read=read, days=days, standin=_meter_days
     )
 
 
 #: The series by name. The paper names no dates; where it takes part of a series, these days were chosen because they
 #: hold its largest one: UCI's last 365 days and the 90 up to 2012-09-30; calendar year 2013 of LCL; NEAR from
-#: 2010-07-01.
+#: 2010-07-01. "A year" of UCI online may be either calendar year or, as the public file goes, both; each keeps the
+#: public N = 6,946 as its unit.
 SERIES: dict[str, _Source] = {
     "uci": _bikes_over("UCI Bikes, 731 days", slice(None)),
+    "uci-2011": _bikes_over("UCI Bikes, 2011", slice(0, 365)),
+    "uci-2011-own": replace(
+        _bikes_over("UCI Bikes, 2011, of its own largest day", slice(0, 365)), population=4614, own_unit=True
+    ),
+    "uci-2012": _bikes_over("UCI Bikes, 2012", slice(365, 731)),
     "uci-365": _bikes_over("UCI Bikes, 365 days", slice(366, 731)),
     "uci-90": _bikes_over("UCI Bikes, 90 days", slice(549, 639)),
     "lcl": _meters_over("LCL total, 829 days", slice(None)),
@@ -193,6 +233,6 @@ SERIES: dict[str, _Source] = {
         files=("ausgrid_daily_totals.csv",),
         read=_homes,
         days=slice(0, 364),
-        standin=home_days,
+        standin=_home_days,
     ),
 }

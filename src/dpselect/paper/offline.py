@@ -6,6 +6,8 @@ serves every way of accounting for it; the classical mechanisms get the noise th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +15,37 @@ import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
+from dpselect.paper.claims import Claim, held_if, over_readings
 from dpselect.paper.datasets import load
-from dpselect.paper.parts import Part, Table, generator_of
+from dpselect.paper.figure import Figure, Part, Table, generator_of, is_simulated
+from dpselect.paper.noisy_max import DELTA, accounts
 from dpselect.paper.sizes import Size
-from dpselect.paper.style import METHOD_COLOURS, drawn, note_simulated, panels, plain_log
-from dpselect.privacy.conversions import renyi_to_approximate
-from dpselect.privacy.noisy_max import noisy_max_epsilon
-from dpselect.privacy.profiles import selection_epsilon
-from dpselect.privacy.renyi import ORDERS
-
-#: δ of every method that needs one.
-DELTA = 1e-5
+from dpselect.paper.style import COLOURS, drawn, note_simulated, panels, plain_log
 
 #: Rows of the figures: what the paper compares, then the mechanisms it calls competitive.
 PUBLISHED = ("pure", "Δ√d Gaussian", "Δ√d Rényi", "profile", "pure, monotone")
 CLASSICAL = ("pure", "exponential", "permute-and-flip", "Laplace", "Laplace release of all")
+#: The accuracy at which costs are compared.
+TARGET = 0.9
+#: ρ of the main text's online figure; it tells the two readings of LCL apart.
+PUBLISHED_THRESHOLD = 0.33
 
 _LABELS = {
-    "pure": "Gaussian, pure bound",
-    "pure, monotone": "Gaussian, pure bound, monotone",
-    "profile": "Gaussian, profile bound",
-    "Δ√d Gaussian": "baseline: all d released, Δ√d",
-    "Δ√d Rényi": "the same by Rényi accounting",
+    "pure": "the paper's pure bound (δ = 0)",
+    "pure, monotone": "the same, monotone family (δ = 0)",
+    "profile": "profile bound (δ = 1e-5)",
+    "Δ√d Gaussian": "the paper's baseline: Δ√d Gaussian (δ = 1e-5)",
+    "Δ√d Rényi": "the same by Rényi accounting (δ = 1e-5)",
     "exponential": "exponential mechanism",
     "permute-and-flip": "permute-and-flip",
-    "Laplace": "Laplace noisy max",
-    "Laplace release of all": "Laplace, all d released",
+    "Laplace": "Laplace noisy max, charged 2Δ/scale",
+    "Laplace release of all": "Laplace noisy max, charged dΔ/scale",
 }
 _DASHED = {"pure, monotone": "--", "permute-and-flip": "--", "Laplace release of all": "-."}
 _NEEDS_DELTA = {"Δ√d Gaussian", "Δ√d Rényi", "profile"}
 
 
-def offline_parts(names: tuple[str, ...], *, size: Size, data: Path | None) -> list[Part]:
+def _parts(names: tuple[str, ...], size: Size, *, data: Path | None) -> list[Part]:
     """One part per series."""
     return [
         {
@@ -52,18 +53,17 @@ def offline_parts(names: tuple[str, ...], *, size: Size, data: Path | None) -> l
             "fingerprint": load(name, data=data).fingerprint,
             "sigmas": np.geomspace(0.015, 0.6, size.curve).tolist(),
             "trials": size.trials,
-            "delta": DELTA,
         }
         for name in names
     ]
 
 
-def offline_measure(part: Part, *, data: Path | None) -> Table:
+def measure(part: Part, *, data: Path | None) -> Table:
     """Accuracy and ε of every mechanism and accounting over the noise levels."""
     series = load(part["series"], data=data)
     generator = generator_of(part)
     sigmas = np.array(part["sigmas"])
-    delta, trials = part["delta"], part["trials"]
+    trials, above = part["trials"], int((series.values >= PUBLISHED_THRESHOLD).sum())
     step, days = 1.0 / series.population, len(series.values)
 
     def picked(noise: Any, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -72,17 +72,8 @@ def offline_measure(part: Part, *, data: Path | None) -> Table:
         return np.array(means), np.array(errors)
 
     gaussian = picked(generator.standard_normal, sigmas)
-    cost: dict[str, Any] = {"width": 1.0, "sensitivity": step, "sigma": sigmas, "candidates": days}
-    spread = step * np.sqrt(days) / sigmas
-    pure = np.asarray(noisy_max_epsilon(**cost))
-    accounts = {
-        "pure": pure,
-        "pure, monotone": noisy_max_epsilon(**cost, monotone=True),
-        "profile": selection_epsilon(delta, shift=2 * step / sigmas, outputs=days),
-        "Δ√d Gaussian": selection_epsilon(delta, shift=spread),
-        "Δ√d Rényi": [renyi_to_approximate(ORDERS, ORDERS * mu * mu / 2, delta=delta) for mu in spread.tolist()],
-    }
-    rows: list[tuple[Any, ...]] = [(method, sigmas, epsilon, *gaussian) for method, epsilon in accounts.items()]
+    found = accounts(sensitivity=step, sigma=sigmas, candidates=days)
+    rows: list[tuple[Any, ...]] = [(method, sigmas, epsilon, *gaussian) for method, epsilon in found.items()]
     # ε = 2Δ/scale for all three; the scale is what the mechanism multiplies its noise by.
     epsilons = np.geomspace(step, 1000 * step, len(sigmas))
     scales = 2 * step / epsilons
@@ -104,8 +95,9 @@ def offline_measure(part: Part, *, data: Path | None) -> Table:
                 "simulated": series.simulated,
                 "candidates": days,
                 "population": series.population,
+                "days_above": above,
                 "method": method,
-                "delta": delta if method in _NEEDS_DELTA else 0.0,
+                "delta": DELTA if method in _NEEDS_DELTA else 0.0,
                 "scale": scale,
                 "epsilon": epsilon,
                 "accuracy": mean,
@@ -143,61 +135,208 @@ def cost_of(table: Table, *, series: str, method: str, accuracy: float) -> float
 
 
 @drawn
-def offline_draw(table: Table) -> Any:
+def _draw(table: Table) -> Any:
     """One column per series; above, the paper's comparison and the profile bound; below, classical mechanisms."""
     names = list(dict.fromkeys(table["series"]))
-    # A single series has its two panels side by side; several have one column each.
     shape = (2, len(names)) if len(names) > 1 else (1, 2)
-    width = 3.6 + 3.9 * shape[1]
-    figure, axes = panels(shape[0], columns=shape[1], width=width, height=0.6 + 3.4 * shape[0], sharey=True)
+    width, height = (3.9 * shape[1] + 1.2, 3.2 * shape[0] + 1.6) if len(names) > 1 else (10.5, 5.2)
+    figure, axes = panels(shape[0], columns=shape[1], width=width, height=height, sharex=True, sharey=True)
     grid = axes if len(names) > 1 else axes.T
     for column, name in enumerate(names):
         here = table[table["series"] == name]
         for axis, methods in zip(grid[:, column], (PUBLISHED, CLASSICAL), strict=True):
             for method in methods:
                 _curve(axis, here[here["method"] == method].sort_values("epsilon"), method=method)
-            axis.set_xscale("log")
-            axis.set_ylim(top=1.01)
-            # The same reach in ε for every panel of a series.
-            axis.set_xlim(*_reach(here))
-            plain_log(axis.xaxis)
-            axis.set_xlabel("privacy cost ε")
         grid[0, column].set_title(f"{here['label'].iloc[0]}, N = {int(here['population'].iloc[0]):,}")
+    axes[0, 0].set_xscale("log")
+    axes[0, 0].set_ylim(top=1.01)
+    pure = table[table["method"] == "pure"]["epsilon"]
+    # The same reach in ε for every panel: where they are compared, they must be comparable.
+    axes[0, 0].set_xlim(max(float(pure.min()), 1e-3), min(float(pure.max()), 10.0))
+    plain_log(axes[0, 0].xaxis)
+    for axis in axes[-1]:
+        axis.set_xlabel("privacy cost ε")
     for axis in axes[:, 0]:
-        axis.set_ylabel("accuracy 1 − E[q_max − q_chosen]")
-    where = ("top", "bottom") if len(names) > 1 else ("left", "right")
-    style: dict[str, Any] = {"alignment": "left"}
-    keys = [axis.get_legend_handles_labels() for axis in grid[:, 0]]
-    figure.legend(*keys[0], loc="outside right upper", title=f"Gaussian noisy max ({where[0]})", **style)
-    figure.legend(*keys[1], loc="outside right lower", title=f"pure mechanisms ({where[1]})", **style)
-    note_simulated(figure, bool(table["simulated"].any()))
+        axis.set_ylabel(r"accuracy $1 - \mathrm{E}[q_{\max} - q_{\mathrm{chosen}}]$")
+    keys: dict[str, Any] = {}
+    for axis in grid[:, 0]:
+        handles, labels = axis.get_legend_handles_labels()
+        keys |= dict(zip(labels, handles, strict=True))
+    figure.legend(keys.values(), keys.keys(), loc="outside lower center", ncols=3 if shape[1] > 2 else 2)
+    note_simulated(figure, is_simulated(table))
     return figure
 
 
 def _curve(axis: Any, curve: Table, *, method: str) -> None:
     """One mechanism's accuracy with its band."""
-    label = f"{_LABELS[method]} (δ = {'1e-5' if method in _NEEDS_DELTA else '0'})"
-    colour = METHOD_COLOURS[method]
-    axis.plot(curve["epsilon"], curve["accuracy"], _DASHED.get(method, "-"), color=colour, label=label)
+    colour = COLOURS[method.removesuffix(", monotone").removesuffix(" release of all")]
+    axis.plot(curve["epsilon"], curve["accuracy"], _DASHED.get(method, "-"), color=colour, label=_LABELS[method])
     low, high = (curve["accuracy"] + side * curve["standard_error"] for side in (-1, 1))
     axis.fill_between(curve["epsilon"], low, high, color=colour, alpha=0.2, linewidth=0)
 
 
-def _reach(table: Table) -> tuple[float, float]:
-    pure = table[table["method"] == "pure"]
-    return float(pure["epsilon"].min()), min(float(pure["epsilon"].max()), 10.0)
+def _caption(note: str, table: Table) -> str:
+    label = ", ".join(dict.fromkeys(table["label"]))
+    return (
+        f"{label}. Bands: one standard error over the trials. All costs are guarantees before the release. Where the "
+        f"family is monotone, every pure mechanism here costs about half. {note}"
+    ).strip()
 
 
-def offline_caption(table: Table, *, target: float = 0.9) -> str:
-    """What the reader sees: the ε at which each method keeps the target accuracy."""
-    sentences = []
-    for name in dict.fromkeys(table["series"]):
-        costs = [
-            f"{method} {cost_of(table, series=name, method=method, accuracy=target):.3g}"
-            for method in dict.fromkeys((*PUBLISHED, *CLASSICAL))
-        ]
-        label = table.loc[table["series"] == name, "label"].iloc[0]
-        sentences.append(f"{label}: ε for {target:.0%} accuracy: {', '.join(costs)}.")
-    return " ".join(sentences) + (
-        " Bands: one standard error. Where the family is monotone, every pure mechanism here costs about half."
+def _numbers(table: Table) -> Table:
+    """ε for the target accuracy, by series and method."""
+    return pd.DataFrame(
+        {
+            "series": table.loc[table["series"] == name, "label"].iloc[0],
+            **{
+                _LABELS[method]: cost_of(table, series=name, method=method, accuracy=TARGET)
+                for method in dict.fromkeys((*PUBLISHED, *CLASSICAL))
+            },
+        }
+        for name in dict.fromkeys(table["series"])
     )
+
+
+# --- the claims ------------------------------------------------------------------------------------------------------
+
+
+def _costs(table: Table, series: str, *methods: str) -> list[float]:
+    return [cost_of(table, series=series, method=method, accuracy=TARGET) for method in methods]
+
+
+def _near_claims(table: Table) -> Iterator[Claim]:
+    pure, baseline, profile = _costs(table, "near", "pure", "Δ√d Gaussian", "profile")
+    yield Claim(
+        where="appendix B.3, caption of NEAR",
+        claim="90% accuracy would need over double the privacy budget without the pure bound.",
+        rule="Held if the baseline's ε for 90% accuracy is more than twice the pure bound's.",
+        verdict=held_if(baseline > 2 * pure),
+        found=f"ε {pure:.3f} (δ = 0) against {baseline:.3f}; the profile bound at the same δ needs {profile:.3f}",
+        setting="d = 364, N = 300, baseline Δ√d at δ = 1e-5",
+    )
+    yield _classical(table, "near", "appendix B.3, NEAR against pure mechanisms")
+
+
+def _at_target(table: Table, series: str) -> tuple[float, int]:
+    """The Gaussian noise that keeps the target accuracy, and d."""
+    curve = table[(table["series"] == series) & (table["method"] == "pure")].sort_values("accuracy")
+    return float(np.interp(TARGET, curve["accuracy"], curve["scale"])), int(curve["candidates"].iloc[0])
+
+
+def _lcl_claims(table: Table) -> Iterator[Claim]:
+    """The caption moves N and d together: NEAR's (300, 364) to LCL's (5,564, 829); then each alone."""
+    sigma, year = _at_target(table, "lcl-365")
+    ratios, gaps = {}, {}
+    for name, population, days in (
+        ("NEAR's N and d", 300, 364),
+        ("N alone", 5564, 364),
+        ("d alone", 300, 829),
+        ("N and d", 5564, 829),
+    ):
+        costs = accounts(sensitivity=1.0 / population, sigma=sigma, candidates=days)
+        ratios[name] = float(costs["Δ√d Gaussian"] / costs["pure"])
+        gaps[name] = float(costs["Δ√d Gaussian"] - costs["pure"])
+    listed = "; ".join(f"{name} ×{ratios[name]:.2f} ({gaps[name]:.3f} more)" for name in ratios)
+    setting = f"baseline over pure (baseline − pure) at σ = {sigma:.3f}, which keeps 90% accuracy on LCL, d = {year}"
+    base = "NEAR's N and d"
+    for changed, claim in (
+        ("N and d", "As N and d increase, the difference in reported privacy loss widens."),
+        ("d alone", "The same, split: d alone."),
+        ("N alone", "The same, split: N alone."),
+    ):
+        yield Claim(
+            where="appendix B.3, caption of LCL, d = 829",
+            claim=claim,
+            rule="Held if both readings of the difference, as a ratio and as ε, grow from (300, 364) when what "
+            "is named "
+            "rises to LCL's (5,564, 829); it depends if only one does.",
+            verdict=over_readings(ratios[changed] > ratios[base], gaps[changed] > gaps[base]),
+            found=listed,
+            setting=setting,
+        )
+    yield _classical(table, "lcl-365", "appendix B.3, LCL against pure mechanisms")
+    days = table.drop_duplicates("series").set_index("series")[["days_above", "candidates"]]
+    total, mean = (
+        f"{int(days.loc[name, 'days_above'])} of {int(days.loc[name, 'candidates'])}" for name in ("lcl", "lcl-mean")
+    )
+    yield Claim(
+        where="Section 4, LCL (a day's value is not defined)",
+        claim="ρ = .33 divides the days of LCL.",
+        rule="Held if at least a tenth of the days lie on either side, under both the total and the mean per home.",
+        verdict=over_readings(
+            *(0.1 <= days.loc[n, "days_above"] / days.loc[n, "candidates"] <= 0.9 for n in ("lcl", "lcl-mean"))
+        ),
+        found=f"{total} days are above it in the daily totals, {mean} in the means per home: the totals fit better",
+        setting="5,564 homes, divided by the largest day",
+    )
+
+
+def _uci_claims(table: Table) -> Iterator[Claim]:
+    year, quarter = (
+        baseline / pure
+        for pure, baseline in (_costs(table, name, "pure", "Δ√d Gaussian") for name in ("uci-365", "uci-90"))
+    )
+    yield Claim(
+        where="appendix B.3, caption of UCI, d = 90",
+        claim="With d = 90 the baselines become more competitive.",
+        rule="Held if the baseline's ε over the pure bound's, at 90% accuracy, is smaller at d = 90 than at d = 365.",
+        verdict=held_if(quarter < year),
+        found=f"the baseline needs ×{year:.2f} the pure bound's ε at d = 365, ×{quarter:.2f} at d = 90",
+        setting="N = 6,946, 90% accuracy",
+    )
+    yield _classical(table, "uci-365", "appendix B.3, UCI against pure mechanisms")
+    gaussian, laplace, everything = _costs(table, "uci-365", "pure", "Laplace", "Laplace release of all")
+    yield Claim(
+        where="appendix B.3, UCI against Laplace noisy max",
+        claim="Gaussian noise with the pure bound clearly improves on Laplace noisy max.",
+        rule="Held if Gaussian needs less ε for 90% accuracy under both sensitivities of Laplace that fit the text: 2Δ "
+        "for a noisy max, dΔ for the post-processing argument.",
+        verdict=over_readings(gaussian < laplace, gaussian < everything),
+        found=f"Gaussian {gaussian:.4f}; Laplace charged 2Δ/scale {laplace:.4f}, charged dΔ/scale {everything:.3g}",
+        setting="d = 365, 90% accuracy, all pure",
+    )
+
+
+def _classical(table: Table, series: str, where: str) -> Claim:
+    gaussian, exponential, flip = _costs(table, series, "pure", "exponential", "permute-and-flip")
+    return Claim(
+        where=where,
+        claim="The exponential mechanism and permute-and-flip offer a competitive baseline.",
+        rule="Held if the better of the two needs at most 1.5 times the pure bound's ε for 90% accuracy.",
+        verdict=held_if(min(exponential, flip) < 1.5 * gaussian),
+        found=f"ε {exponential:.4f} and {flip:.4f} where Gaussian noisy max needs {gaussian:.4f}: more than "
+        "competitive",
+        setting=f"{table.loc[table['series'] == series, 'label'].iloc[0]}, 90% accuracy, all pure",
+    )
+
+
+def _offline(
+    title: str, *series: str, note: str = "", claims: Callable[[Table], Iterator[Claim]] = lambda table: iter(())
+) -> Figure:
+    """The figure of some series."""
+    return Figure(
+        title=title,
+        parts=partial(_parts, series),
+        measure=measure,
+        draw=_draw,
+        caption=partial(_caption, note),
+        numbers=_numbers,
+        claims=claims,
+    )
+
+
+NEAR = _offline(
+    "Offline selection on NEAR: which day was consumption highest?",
+    "near",
+    note="Only the daily total over the 300 homes was at hand, and only it is needed.",
+    claims=_near_claims,
+)
+LCL = _offline(
+    "Offline selection on Low Carbon London: which day was consumption highest?",
+    "lcl",
+    "lcl-365",
+    "lcl-mean",
+    note="A day is the total over the homes or, on the right, the mean per metered home; the paper does not say which.",
+    claims=_lcl_claims,
+)
+UCI = _offline("Offline selection on UCI Bikes: which day had most riders?", "uci-365", "uci-90", claims=_uci_claims)

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing beside it."""
+"""The report: one HTML file in the style of all reports, which needs nothing beside it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import dpselect
-from dpselect.paper.parts import Table
+from dpselect.paper.figure import Table, is_simulated
 from dpselect.paper.sizes import Size
+from dpselect.report.page import document
 
 _STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b; background: #fff; max-width: 72rem; margin: 2rem auto;
-       padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; margin-bottom: .2rem; }
-h2 { font-size: 1.2rem; margin: 2.6rem 0 .6rem; }
-.lead, figcaption, footer { color: #444; }
-figure { margin: 0; }
-img { max-width: 100%; height: auto; }
-figcaption { font-size: .92rem; max-width: 62rem; }
-table { border-collapse: collapse; font-size: .88rem; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; }
-td.verdict { white-space: nowrap; font-weight: 600; }
-.held { color: #00664b; } .not { color: #a83f00; } .depends { color: #5b4a00; } .unjudged { color: #555; }
-.simulated { background: #fff3e6; border-left: 4px solid #D55E00; padding: .5rem .8rem; }
-nav ol { columns: 2; font-size: .92rem; }
+main { max-width: 72rem; }
+nav ol { columns: 20rem; font-size: .95rem; padding-left: 1.4rem; }
+figure img { width: 100%; height: auto; display: block; background: #fff; border-radius: .3rem; padding: .4rem; }
+figcaption { margin-top: .6rem; }
 .scroll { overflow-x: auto; }
+.scroll table { font-size: .88rem; width: 100%; }
+.scroll td, .scroll th { vertical-align: top; padding: .35rem .9rem .35rem 0; }
+.claims td { min-width: 7rem; } .claims td:nth-child(5) { min-width: 16rem; }
+td.verdict { font-weight: 600; white-space: nowrap; }
+.held { color: var(--good); } .not { color: var(--warn-ink); } .depends { color: var(--accent); }
+details { margin: .6rem 0; } summary { color: var(--soft); cursor: pointer; }
+@media (max-width: 44rem) {
+  .claims thead { display: none; }
+  .claims, .claims tbody, .claims tr, .claims td { display: block; width: 100%; }
+  .claims tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
+  .claims td { border: 0; padding: .12rem 0; white-space: normal; }
+  .claims td::before { content: attr(data-name) ": "; color: var(--soft); }
+}
 """
 
 _CLASSES = {"held": "held", "did not hold": "not", "depends": "depends"}
@@ -44,48 +47,37 @@ class Section:
     caption: str
     image: Path
     table: Table
-
-    @property
-    def simulated(self) -> bool:
-        """Whether a stand-in was drawn."""
-        return "simulated" in self.table.columns and bool(self.table["simulated"].any())
+    numbers: Table | None = None
 
 
-def write_page(path: Path, *, sections: Sequence[Section], claims: Table, size: Size) -> Path:
-    """Writes the page with every image inside it."""
+def page_text(*, sections: Sequence[Section], claims: Table, size: Size) -> str:
+    """The page with every image inside it."""
     contents = "".join(f'<li><a href="#{escape(one.name)}">{escape(one.title)}</a></li>' for one in sections)
     figures = "".join(_figure(one) for one in sections)
-    path.write_text(
-        f"""<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>The paper, checked</title><style>{_STYLE}</style></head>
-<body>
-<h1>Selection with Gaussian noise: the paper, checked</h1>
-<p class="lead">Figures and claims of “On the Privacy of Selection Mechanisms with Gaussian Noise” (AISTATS 2024),
-recomputed with dpselect {escape(dpselect.__version__)} at {escape(size.name)} size, with successors beside them. Costs
-are upper bounds, rounded up; what is marked “as published”, the printed side of the corrections and Monte Carlo’s
+    return document(
+        "The paper, checked",
+        f"""<h1>Selection with Gaussian noise: the paper, checked</h1>
+<p class="small">Figures and claims of “On the Privacy of Selection Mechanisms with Gaussian Noise” (AISTATS 2024),
+recomputed with dpselect {escape(dpselect.__version__)} at {escape(size.name)} size, with what came after beside them.
+Costs are upper bounds, rounded up; what is marked “as published”, the wrong side of the corrections and Monte Carlo’s
 estimates are not.</p>
 {_notice(sections)}
 <nav><ol><li><a href="#claims">Claims</a></li>{contents}</ol></nav>
 <h2 id="claims">Claims</h2>
 {_claims(claims)}
 {figures}
-<footer><p>The tables behind the figures are in <code>tables/</code>, the figures as PNG and SVG in
-<code>figures/</code>.</p></footer>
-</body></html>
-""",
-        encoding="utf-8",
+<footer class="small"><p>Made with dpselect. The tables behind the figures are in <code>tables/</code>, the figures as
+PNG and SVG in <code>figures/</code>.</p></footer>""",
+        style=_STYLE,
     )
-    return path
 
 
 def _notice(sections: Sequence[Section]) -> str:
-    names = [one.name for one in sections if one.simulated]
+    names = [one.name for one in sections if is_simulated(one.table)]
     if not names:
         return ""
     return (
-        f'<p class="simulated"><strong>Simulated data.</strong> No data file was found for {escape(", ".join(names))}: '
+        f'<p class="banner"><strong>Simulated data.</strong> No data file was found for {escape(", ".join(names))}: '
         "stand-ins were drawn and their claims are not judged. Name a data folder to use the real data.</p>"
     )
 
@@ -93,21 +85,59 @@ def _notice(sections: Sequence[Section]) -> str:
 def _claims(claims: Table) -> str:
     if claims.empty:
         return "<p>None of the figures computed here decides a claim.</p>"
-    rows = "".join(
-        f"<tr><td>{escape(row.source)}</td><td>{escape(row.claim)}</td>"
-        f'<td class="verdict {_CLASSES.get(row.verdict, "unjudged")}">{escape(row.verdict)}</td>'
-        f"<td>{escape(row.found)}</td><td>{escape(row.setting)}</td></tr>"
-        for row in claims.itertuples()
+    counted = claims["verdict"].value_counts()
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in counted.items())
+    head = "".join(f"<th>{escape(name)}</th>" for name in claims.columns)
+    rows = "".join(f"<tr>{_cells(row)}</tr>" for row in claims.to_dict("records"))
+    return (
+        f'<p class="small">{escape(summary)}.</p><div class="scroll"><table '
+        f'class="claims"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
-    head = "".join(f"<th>{name}</th>" for name in ("where", "claim", "verdict", "found", "setting"))
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _cells(row: dict[str, str]) -> str:
+    verdict = _CLASSES.get(row["verdict"], "")
+    marks = {"verdict": f' class="verdict {verdict}"'}
+    return "".join(
+        f'<td{marks.get(name, "")} data-name="{escape(name)}">{escape(text)}</td>' for name, text in row.items()
+    )
 
 
 def _figure(section: Section) -> str:
     image = base64.b64encode(section.image.read_bytes()).decode("ascii")
-    simulated = '<p class="simulated">Simulated stand-in data.</p>' if section.simulated else ""
+    simulated = '<p class="banner">Simulated stand-in data.</p>' if is_simulated(section.table) else ""
     return (
         f'<h2 id="{escape(section.name)}">{escape(section.title)}</h2>{simulated}'
         f'<figure><img alt="{escape(section.title)}" src="data:image/png;base64,{image}">'
-        f"<figcaption>{escape(section.caption)}</figcaption></figure>"
+        f"<figcaption>{escape(section.caption)}</figcaption></figure>{_numbers(section.numbers)}"
     )
+
+
+def _numbers(table: Table | None) -> str:
+    if table is None:
+        return ""
+    head = "".join(f"<th>{escape(str(name).replace('_', ' '))}</th>" for name in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(shown(value))}</td>" for value in row) + "</tr>"
+        for row in table.itertuples(index=False)
+    )
+    return (
+        '<details open><summary>Numbers</summary><div class="scroll"><table><thead><tr>'
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def shown(value: Any) -> str:
+    """A cell as people read it.
+
+    >>> shown(0.123456), shown(365.0), shown("UCI"), shown(float("inf"))
+    ('0.1235', '365', 'UCI', 'never')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    if value != value:
+        return ""
+    if abs(value) == float("inf"):
+        return "never"
+    return f"{value:.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.4g}"

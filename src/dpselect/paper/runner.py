@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 
+from dpselect import files
 from dpselect.checks import refuse
 from dpselect.paper.catalogue import FIGURES
-from dpselect.paper.claims import judge
+from dpselect.paper.claims import Claim, unjudged
 from dpselect.paper.datasets import data_folder
 from dpselect.paper.fetching import fetch_bikes
-from dpselect.paper.page import Section, write_page
-from dpselect.paper.parts import Part, Table
+from dpselect.paper.figure import Part, Table, is_simulated
+from dpselect.paper.page import Section, page_text
 from dpselect.paper.progress import Progress, reporting
 from dpselect.paper.sizes import FULL, QUICK, Size
 from dpselect.paper.store import Store
@@ -81,22 +85,88 @@ def run(
     workers = os.cpu_count() or 1 if jobs is None else jobs
     if workers < 1:
         raise refuse("jobs", jobs, "a whole number, 1 or more")
+    if not (progress is None or progress == "rich" or callable(progress)):
+        raise refuse("progress", progress, "None, 'rich' or a function of (figure, done, total)")
     home = Path(out)
     folder = data_folder(None if data is None else Path(data))
+    page = _claimed(home)
     if fetch:
         folder = fetch_bikes(home / "data", beside=folder)
     chosen = size if size is not None else QUICK if quick else FULL
-    tables = _tables(names, size=chosen, data=folder, store=Store(home / "cache"), workers=workers, progress=progress)
+    with ended_by_sigterm():
+        tables = _tables(
+            names, size=chosen, data=folder, store=Store(home / "cache"), workers=workers, progress=progress
+        )
     sections = []
     for name, table in tables.items():
-        (home / "tables").mkdir(parents=True, exist_ok=True)
-        table.to_csv(home / "tables" / f"{name}.csv", index=False)
-        module = FIGURES[name]
-        image, _ = save(module.draw(table), stem=home / "figures" / name)
-        sections.append(Section(name=name, title=module.TITLE, caption=module.caption(table), image=image, table=table))
+        _keep(table, home / "tables" / f"{name}.csv")
+        figure = FIGURES[name]
+        image = save(figure.draw(table), stem=home / "figures" / name)
+        numbers = None if figure.numbers is None else figure.numbers(table)
+        if numbers is not None:
+            _keep(numbers, home / "tables" / f"{name}-numbers.csv")
+        sections.append(
+            Section(
+                name=name,
+                title=figure.title,
+                caption=figure.caption(table),
+                image=image,
+                table=table,
+                numbers=numbers,
+            )
+        )
     verdicts = judge(tables)
-    verdicts.to_csv(home / "tables" / "claims.csv", index=False)
-    return write_page(home / "report.html", sections=sections, claims=verdicts, size=chosen)
+    _keep(verdicts, home / "tables" / "claims.csv")
+    return files.write(page, page_text(sections=sections, claims=verdicts, size=chosen), files.PAGE)
+
+
+def judge(tables: Mapping[str, Table]) -> Table:
+    """The claims that these figures' tables decide, in the order of the report; none is judged on a stand-in.
+
+    >>> judge({}).columns.tolist()
+    ['where', 'claim', 'rule', 'verdict', 'found', 'setting']
+    """
+    found = [
+        unjudged(claim) if is_simulated(table) else claim
+        for name, table in tables.items()
+        for claim in FIGURES[name].claims(table)
+    ]
+    return pd.DataFrame([claim.row() for claim in found], columns=Claim.columns())
+
+
+def _claimed(home: Path) -> Path:
+    """The page's place; refused before any work where it cannot be written, or holds a stranger's page."""
+    files.check_folder(home, what="figures")
+    try:
+        for folder in ("cache", "figures", "tables"):
+            (home / folder).mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise files.refused_place("figures", home, failure.strerror or "it cannot be made") from None
+    files.check(home / "report.html", files.PAGE)
+    return home / "report.html"
+
+
+def _keep(table: Table, path: Path) -> None:
+    with files.fresh_file(path, what="table") as fresh:
+        table.to_csv(fresh, index=False)
+        fresh.replace(path)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the work like an exit, so that its workers are ended too; only a main thread can be told."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    earlier = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 def _measured(name: str, part: Part, data: Path | None) -> Table:
@@ -147,11 +217,20 @@ def _spread(
     """The missing parts over processes, each kept as soon as it is finished."""
     # Fresh interpreters: a copied one may hold the locks of numerical threads that it does not have.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_deaf) as pool:
         running: dict[Future[Table], int] = {pool.submit(_measured, *work[place], data): place for place in missing}
         try:
             for finished in as_completed(running):
                 keep(running[finished], finished.result())
         except BaseException:
+            # A part can take a minute; whoever asked to stop should not wait for it.
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(multiprocessing.active_children()) - others:
+                child.terminate()
             raise
+
+
+def _deaf() -> None:
+    """Ctrl-C reaches every process of a terminal; the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -23,8 +23,8 @@ class Size:
         Simulated stopping times per noise level.
     runs : int
         Passes over the stream per point of an online figure.
-    thresholds : int
-        How many of the thresholds of an online figure are computed.
+    panels : int
+        How many panels of an online figure are computed.
     tuning : int
         Noise levels tried for each clip and ratio when tuning.
     samples, estimates : int
@@ -42,7 +42,7 @@ class Size:
     trials: int
     stopping: int
     runs: int
-    thresholds: int
+    panels: int
     tuning: int
     samples: int
     estimates: int
@@ -56,10 +56,10 @@ FULL = Size(
     trials=1000,
     stopping=10_000,
     runs=50,
-    thresholds=4,
-    tuning=12,
-    samples=4_000_000,
-    estimates=100,
+    panels=6,
+    tuning=8,
+    samples=1_000_000,
+    estimates=40,
 )
 
 #: The same figures in a minute or two.
@@ -70,10 +70,10 @@ QUICK = Size(
     trials=200,
     stopping=2_000,
     runs=12,
-    thresholds=2,
-    tuning=5,
-    samples=1_000_000,
-    estimates=12,
+    panels=3,
+    tuning=4,
+    samples=200_000,
+    estimates=10,
 )
 
 #: Enough to see that every figure can be drawn.
@@ -84,7 +84,7 @@ TINY = Size(
     trials=20,
     stopping=100,
     runs=3,
-    thresholds=2,
+    panels=2,
     tuning=2,
     samples=20_000,
     estimates=4,

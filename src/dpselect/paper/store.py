@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
 import dpselect
-from dpselect.paper.parts import Part, Table, digest_of
+from dpselect.files import fresh_file
+from dpselect.paper.figure import Part, Table, digest_of
 
 
 @cache
@@ -18,7 +18,7 @@ def code_digest() -> str:
     """Changes with any file the numbers depend on, so that none computed by other code is ever shown."""
     home = Path(dpselect.__file__).parent
     digest = hashlib.sha256()
-    rooms = ("checks.py", "numerics/*.py", "privacy/*.py", "paper/*.py")
+    rooms = ("checks.py", "numerics/*.py", "privacy/*.py", "mechanisms/*.py", "paper/*.py")
     for path in sorted(path for room in rooms for path in home.glob(room)):
         digest.update(path.relative_to(home).as_posix().encode())
         digest.update(path.read_bytes())
@@ -48,6 +48,6 @@ class Store:
         """Keeps a finished table; a crash leaves the old state or the new one."""
         path = self.path(figure, part=part)
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-        table.to_parquet(unfinished, index=False)
-        unfinished.replace(path)
+        with fresh_file(path, what="finished part") as fresh:
+            table.to_parquet(fresh, index=False)
+            fresh.replace(path)

@@ -6,34 +6,41 @@ Figures are made without any window system or global state, so that every proces
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpselect.paper.parts import Table
+from dpselect import files
+from dpselect.checks import FloatArray
+from dpselect.paper.figure import Table
+from dpselect.report.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours.
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY = "#777777"
-
-#: One colour per method, the same in every figure.
-METHOD_COLOURS = {
+#: One meaning per colour, in every figure: what is the paper's own, its baselines, what this library adds, and the
+#: rest.
+COLOURS = {
     "pure": BLUE,
-    "pure, monotone": SKY,
-    "profile": GREEN,
-    "profile, monotone": "#66C2A4",
+    "fsrc": BLUE,
     "Δ√d Gaussian": VERMILION,
+    "per run": VERMILION,
     "Δ√d Rényi": ORANGE,
+    "in all": ORANGE,
+    "printed": "#8C510A",
+    "profile": GREEN,
+    "monotone": GREEN,
+    "repaired": "#A8960F",
+    "fsrc split": SKY,
+    "renyi": "#882255",
+    "tuned": BLACK,
     "exponential": PURPLE,
-    "permute-and-flip": BLACK,
-    "Laplace": ORANGE,
-    "Laplace release of all": ORANGE,
+    "permute-and-flip": PURPLE,
+    "Laplace": "#6A3D9A",
+    "release": GREY,
 }
 
 _RULES: Any = {
@@ -86,6 +93,25 @@ def ramp(count: int) -> list[Any]:
     return [mpl.colormaps["viridis"](position) for position in np.linspace(0.0, 0.86, count)]
 
 
+def cells(centres: Any, *, log: bool = False) -> FloatArray:
+    """The edges of cells round the centres, so that a heat map shows its outer cells whole.
+
+    >>> cells([1.0, 2.0, 3.0]).tolist()
+    [0.5, 1.5, 2.5, 3.5]
+    """
+    values = np.asarray(centres, dtype=np.float64)
+    values = np.log(values) if log else values
+    middle = 0.5 * (values[1:] + values[:-1])
+    edges = np.concatenate([[1.5 * values[0] - 0.5 * values[1]], middle, [1.5 * values[-1] - 0.5 * values[-2]]])
+    return np.asarray(np.exp(edges) if log else edges)
+
+
+def equal_line(axis: Any, gap: Any) -> None:
+    """A black line where a pivoted gap changes its sign."""
+    if gap.to_numpy().min() < 0 < gap.to_numpy().max():
+        axis.contour(gap.columns, gap.index, gap.to_numpy(), levels=[0.0], colors="black", linewidths=1.2)
+
+
 def short(value: float) -> str:
     """A number as people write it.
 
@@ -93,6 +119,15 @@ def short(value: float) -> str:
     ('1e-5', '0.25')
     """
     return f"{value:g}".replace("e-0", "e-")
+
+
+def subscripts(text: str) -> str:
+    """σ_X and σ_Z as a reader of mathematics writes them.
+
+    >>> subscripts("ρ = .5, σ_X = .2")
+    'ρ = .5, $\\\\sigma_X$ = .2'
+    """
+    return text.replace("σ_X", r"$\sigma_X$").replace("σ_Z", r"$\sigma_Z$")
 
 
 def note_simulated(figure: Figure, simulated: bool) -> None:
@@ -117,15 +152,15 @@ def plain_log(axis: Any, *, ticks: list[float] | None = None) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def save(figure: Figure, *, stem: Path) -> tuple[Path, Path]:
-    """Writes ``stem``.png and ``stem``.svg."""
+def save(figure: Figure, *, stem: Path) -> Path:
+    """Writes ``stem``.png and ``stem``.svg, and gives the first."""
     import matplotlib as mpl
 
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    image, drawing = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    image, drawing = io.BytesIO(), io.BytesIO()
     with mpl.rc_context(_RULES):
-        figure.savefig(image, dpi=150)
+        figure.savefig(image, dpi=150, format="png")
         # The places found for the image serve the drawing too.
         figure.set_layout_engine("none")
-        figure.savefig(drawing, metadata={"Date": None})
-    return image, drawing
+        figure.savefig(drawing, metadata={"Date": None}, format="svg")
+    files.write(stem.with_suffix(".svg"), drawing.getvalue(), files.DRAWING)
+    return files.write(stem.with_suffix(".png"), image.getvalue(), files.DRAWING)

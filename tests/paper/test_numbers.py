@@ -1,0 +1,231 @@
+"""Numbers of the report, recomputed by short code that shares nothing with the library but NumPy and SciPy.
+
+Sums over a fine grid, formulas written out again, plain loops. Each row says what the report shows and how far the
+independent value may be from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+from dpselect.paper import FIGURES, baselines
+from dpselect.paper.above_threshold import before
+from dpselect.paper.corrections import counter_example
+from dpselect.paper.monte_carlo import predicted_spread
+from dpselect.paper.noisy_max import accounts
+from dpselect.paper.online import gaussian
+from dpselect.paper.separation import ratios
+from dpselect.paper.sizes import TINY
+from dpselect.privacy.family import QueryFamily
+
+X = np.linspace(-15.0, 40.0, 550_001)
+LOG_PHI = -0.5 * X * X
+ORDERS = 1.0 + np.geomspace(1e-2, 1e5, 40_001)
+ROOT = math.sqrt(3)
+
+
+def log_mean(*factors: tuple[float, float, float]) -> float:
+    """log ∫ φ(x) ∏ Φ(slope·x + offset)^count dx, up to a constant."""
+    exponent = LOG_PHI.copy()
+    for slope, offset, count in factors:
+        exponent += count * log_ndtr(slope * X + offset)
+    top = exponent.max()
+    return float(top + np.log(np.exp(exponent - top).sum()))
+
+
+def noisy_max(sigma: float, d: int, delta: float) -> float:
+    return log_mean((1.0, -(1 - 2 * delta) / sigma, d - 1)) - log_mean((1.0, -1 / sigma, d - 1))
+
+
+def halted(sigma: float, rho: float, t: int, delta: float) -> float:
+    z = ROOT * sigma
+
+    def at(shift: float) -> float:
+        return log_mean((sigma / z, (rho - 1 + shift) / z, t - 1), (-sigma / z, (shift - rho) / z, 1))
+
+    return at(delta) - at(0.0)
+
+
+def gaussian_epsilon(delta: float, mu: float, outputs: int = 1) -> float:
+    def gap(e: float) -> float:
+        return outputs * float(ndtr(mu / 2 - e / mu) - math.exp(e) * ndtr(-mu / 2 - e / mu)) - delta
+
+    return float(brentq(gap, 0.0, 50.0, xtol=1e-12))
+
+
+def zhu_wang(rho: float, sigma: float, delta: float) -> np.ndarray:
+    r, a = rho / sigma, ORDERS
+    moment = 1 + 2 * ROOT * math.pi * (1 + 9 * r * r) * math.exp(r * r)
+    return a * delta**2 / sigma**2 + 2 * a * delta**2 / (3 * sigma**2) + math.log(moment) / (2 * (a - 1))
+
+
+def tight(curve: np.ndarray, delta: float) -> float:
+    a = ORDERS
+    return float(np.min(curve + np.log(1 - 1 / a) - (math.log(delta) + np.log(a)) / (a - 1)))
+
+
+def markov(curve: np.ndarray, delta: float) -> float:
+    return float(np.min(curve + math.log(1 / delta) / (ORDERS - 1)))
+
+
+def whitehouse(epsilon: float, n: int, delta: float) -> float:
+    return math.sqrt(2 * math.log(1 / delta) * n) * epsilon + n * epsilon**2 / 2
+
+
+def fsrc_delta() -> float:
+    z = math.sqrt(0.75)
+    cost = log_mean((-0.5 / z, (3 + 1) / z, 1)) - log_mean((-0.5 / z, 3 / z, 1))
+    runs = math.ceil(1 / cost) - 1
+    mine, theirs = (1 - (1 - float(ndtr(-q / math.sqrt(0.25 + 0.75)))) ** runs for q in (3.0, 4.0))
+    return mine - math.e * theirs
+
+
+def spread(paired: bool) -> float:
+    weight = np.exp(LOG_PHI) / np.exp(LOG_PHI).sum()
+    one, two = np.exp(99 * log_ndtr(X - 0.98 / 0.3)), np.exp(99 * log_ndtr(X - 1 / 0.3))
+    a, b = weight @ one, weight @ two
+    noise = weight @ one**2 / a**2 + weight @ two**2 / b**2 - 2 * (weight @ (one * two) / (a * b) if paired else 1.0)
+    return float(np.sqrt(noise / 1e10) / np.log(a / b))
+
+
+def shown(method: str, **setting: float) -> float:
+    return float(accounts(**setting)[method])
+
+
+def curve_of(sigma: float) -> np.ndarray:
+    return baselines.run_curve(population=6946, threshold=0.575, sigma_threshold=sigma)
+
+
+UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3)
+BIKES = QueryFamily(lower=0.0, upper=1.0, sensitivity=1 / 6946)
+N = 1 / 6946
+
+#: what → (as the report has it, independently, relative distance allowed)
+NUMBERS: dict[str, tuple[Callable[[], float], Callable[[], float], float]] = {
+    "pure, σ = .1, d = 365": (
+        lambda: shown("pure", sensitivity=1e-3, sigma=0.1, candidates=365),
+        lambda: noisy_max(0.1, 365, 1e-3),
+        1e-9,
+    ),
+    "pure, σ = .05, d = 365": (
+        lambda: shown("pure", sensitivity=1e-3, sigma=0.05, candidates=365),
+        lambda: noisy_max(0.05, 365, 1e-3),
+        1e-9,
+    ),
+    "pure, σ = .5, d = 1024": (
+        lambda: shown("pure", sensitivity=1e-3, sigma=0.5, candidates=1024),
+        lambda: noisy_max(0.5, 1024, 1e-3),
+        1e-9,
+    ),
+    "baseline Δ√d, σ = .1, d = 365": (
+        lambda: shown("Δ√d Gaussian", sensitivity=1e-3, sigma=0.1, candidates=365),
+        lambda: gaussian_epsilon(1e-5, 1e-3 * math.sqrt(365) / 0.1),
+        1e-6,
+    ),
+    "baseline by Rényi, σ = .1, d = 365": (
+        lambda: shown("Δ√d Rényi", sensitivity=1e-3, sigma=0.1, candidates=365),
+        lambda: tight(ORDERS * (1e-6 * 365 / 0.01) / 2, 1e-5),
+        1e-3,
+    ),
+    "profile, σ = .1, d = 365": (
+        lambda: shown("profile", sensitivity=1e-3, sigma=0.1, candidates=365),
+        lambda: gaussian_epsilon(1e-5, 2e-3 / 0.1, outputs=365),
+        1e-6,
+    ),
+    "pure at NEAR's N, σ = .1": (
+        lambda: shown("pure", sensitivity=1 / 300, sigma=0.1, candidates=364),
+        lambda: noisy_max(0.1, 364, 1 / 300),
+        1e-9,
+    ),
+    "loss of halting at 50, σ_X = .2, ρ = .5": (
+        lambda: float(gaussian(UNIT, threshold=0.5, sigma=0.2).loss(49, 1)),
+        lambda: halted(0.2, 0.5, 50, 1e-3),
+        1e-8,
+    ),
+    "loss of halting at 1,000, σ_X = .25, ρ = .5": (
+        lambda: float(gaussian(UNIT, threshold=0.5, sigma=0.25).loss(999, 1)),
+        lambda: halted(0.25, 0.5, 1000, 1e-3),
+        1e-8,
+    ),
+    "loss of halting at 100,000, σ_X = .25, ρ = .5": (
+        lambda: float(gaussian(UNIT, threshold=0.5, sigma=0.25).loss(99_999, 1)),
+        lambda: halted(0.25, 0.5, 100_000, 1e-3),
+        1e-8,
+    ),
+    "loss of halting at 30 on UCI, σ_X = .09": (
+        lambda: float(gaussian(BIKES, threshold=0.575, sigma=0.09).loss(29, 1)),
+        lambda: halted(0.09, 0.575, 30, N),
+        1e-8,
+    ),
+    "before the run, tight conversion (0.028)": (
+        lambda: before(0.3, threshold=0.75)["published"],
+        lambda: tight(zhu_wang(0.75, 0.3, 1e-3), 1e-5),
+        1e-3,
+    ),
+    "before the run, Section 2's conversion": (
+        lambda: before(0.3, threshold=0.75)["published_probabilistic"],
+        lambda: markov(zhu_wang(0.75, 0.3, 1e-3), 1e-5),
+        1e-3,
+    ),
+    "Whitehouse, 273 runs, δ per run": (
+        lambda: float(baselines.per_run_cost(curve_of(0.09), rounds=273, delta=N)),
+        lambda: whitehouse(tight(zhu_wang(0.575, 0.09, N), N), 273, N),
+        1e-3,
+    ),
+    "Whitehouse, 273 runs, δ in all": (
+        lambda: float(baselines.in_all_cost(curve_of(0.09), rounds=273, delta=N)[0]),
+        lambda: whitehouse(tight(zhu_wang(0.575, 0.09, N), N / 546), 273, N / 2),
+        1e-3,
+    ),
+    "Whitehouse, 273 runs, Section 2's conversion": (
+        lambda: float(baselines.printed_cost(curve_of(0.09), rounds=273, delta=N)),
+        lambda: whitehouse(markov(zhu_wang(0.575, 0.09, N), N), 273, N),
+        1e-3,
+    ),
+    "FSRC's true δ": (lambda: counter_example()["true"], fsrc_delta, 1e-6),
+    "Monte Carlo, independent": (lambda: predicted_spread(100, sigma=0.3)["independent"], lambda: spread(False), 1e-3),
+    "Monte Carlo, paired": (lambda: predicted_spread(100, sigma=0.3)["paired"], lambda: spread(True), 1e-3),
+}
+
+
+@pytest.mark.parametrize("what", NUMBERS)
+def test_a_number_of_the_report_is_found_again(what: str) -> None:
+    reported, independent, distance = NUMBERS[what]
+    assert reported() == pytest.approx(independent(), rel=distance)
+
+
+def test_the_check_would_see_a_slip() -> None:
+    assert noisy_max(0.1, 365, 1e-3) != pytest.approx(noisy_max(0.1, 364, 1e-3), rel=1e-6)
+    assert halted(0.2, 0.5, 50, 1e-3) != pytest.approx(halted(0.2, 0.5, 51, 1e-3), rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "first"), [("uci-2011", 0), ("uci-2012", 365), ("uci", None)])
+def test_the_separation_is_found_again_by_a_plain_loop(real_data: Path, name: str, first: int | None) -> None:
+    riders = pd.read_csv(real_data / "uci_bikes_day.csv")["registered"].to_numpy() / 6946
+    values = riders if first is None else riders[first : first + 365 + (first > 0)]
+    rng, sigma, losses, runs = np.random.default_rng(11), 0.12, [], []
+    cost = {t: halted(sigma, 0.575, t, N) for t in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 400, 731)}
+    for _ in range(40):
+        total, length, line, number = 0.0, 0, 0.575 + sigma * rng.normal(), 1
+        for value in values:
+            length += 1
+            if value + ROOT * sigma * rng.normal() >= line:
+                total += float(np.interp(math.log(length), np.log(list(cost)), list(cost.values())))
+                length, line, number = 0, 0.575 + sigma * rng.normal(), number + 1
+        losses.append(total)
+        runs.append(number)
+    per_run = tight(zhu_wang(0.575, sigma, N), N)
+    expected = np.mean([whitehouse(per_run, n, N) for n in runs]) / np.mean(losses)
+    figure = FIGURES["separation"]
+    part = next(p for p in figure.parts(replace(TINY, runs=40), data=real_data) if p["series"] == name)
+    found = ratios(figure.measure({**part, "sigmas": [sigma]}, data=real_data)).set_index("reading")["ratio"]
+    assert found.loc["per run"] == pytest.approx(expected, rel=0.03)
