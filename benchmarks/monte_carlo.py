@@ -1,6 +1,6 @@
-"""Monte Carlo against quadrature for noisy max (Δ = .01, σ = .3): value, standard error and time, side by side.
+"""Monte Carlo against quadrature for noisy max (Δ = .01, σ = .2 to .5): value, spread and time, side by side.
 
-``--gpu`` draws ten billion normals per estimate in one fused kernel, a hundred times, and with ``--json`` writes what
+``--gpu`` draws ten billion normals per sample in one fused kernel, a hundred times two, and with ``--json`` writes what
 the figure "monte-carlo" reads. Without it a processor draws a smaller sample, and says so.
 """
 
@@ -16,18 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.paper.monte_carlo import CANDIDATES, SENSITIVITY, SIGMA, processor_estimate
-from dpselect.paper.monte_carlo_gpu import PAPER_SAMPLES, gpu_available, gpu_estimate
-from dpselect.paper.monte_carlo_kernel import Estimate
+from dpselect.checks import FloatArray
+from dpselect.paper.monte_carlo import CANDIDATES, PAIRINGS, SENSITIVITY, SIGMA, SIGMAS, processor_sums
+from dpselect.paper.monte_carlo_gpu import PAPER_SAMPLES, estimate_from, gpu_available, gpu_sums
 from dpselect.privacy.noisy_max import noisy_max_loss
 
 #: The single number of candidates by which one estimate is timed.
 TIMED = 100
 
+#: (σ, stream, candidates) → the sums of one sample, and how many normals were drawn.
+Draw = Callable[[float, int, tuple[int, ...]], tuple[FloatArray, int]]
 
-def quadrature_seconds() -> tuple[Any, float]:
+
+def quadrature_seconds(sigma: float) -> tuple[Any, float]:
     """ε for all numbers of candidates, with error bounds, and the best time of one batch."""
-    cost: dict[str, Any] = {"width": 1.0, "sensitivity": SENSITIVITY, "sigma": SIGMA, "candidates": CANDIDATES}
+    cost: dict[str, Any] = {"width": 1.0, "sensitivity": SENSITIVITY, "sigma": sigma, "candidates": CANDIDATES}
     seconds = []
     for _ in range(20):
         started = time.perf_counter()
@@ -36,17 +39,24 @@ def quadrature_seconds() -> tuple[Any, float]:
     return loss, min(seconds)
 
 
-def gpu_draw(samples: int) -> Callable[[int, tuple[int, ...]], Estimate]:
-    """An estimate by the fused kernel; reading the sums back waits for the device, so the clock sees all of it."""
-    return lambda trial, candidates: gpu_estimate(
-        width=1.0, sensitivity=SENSITIVITY, sigma=SIGMA, candidates=candidates, samples=samples, seed=2024, stream=trial
+def gpu_draw(samples: int) -> Draw:
+    """A sample by the fused kernel; reading the sums back waits for the device, so the clock sees all of it."""
+    return lambda sigma, stream, candidates: gpu_sums(
+        width=1.0,
+        sensitivity=SENSITIVITY,
+        sigma=sigma,
+        candidates=candidates,
+        samples=samples,
+        seed=2024,
+        stream=stream,
     )
 
 
-def processor_draw(samples: int) -> Callable[[int, tuple[int, ...]], Estimate]:
-    """An estimate with NumPy in chunks."""
-    return lambda trial, candidates: processor_estimate(
-        candidates, samples=samples, generator=np.random.default_rng([2024, trial])
+def processor_draw(samples: int) -> Draw:
+    """A sample with NumPy in chunks."""
+    return lambda sigma, stream, candidates: (
+        processor_sums(candidates, sigma=sigma, samples=samples, generator=np.random.default_rng([2024, stream])),
+        samples,
     )
 
 
@@ -76,61 +86,47 @@ def main() -> int:
     if not options.gpu:
         print(f"processor: {samples:,} samples per estimate, {PAPER_SAMPLES // samples:,} times fewer than the paper's")
 
-    exact, batch = quadrature_seconds()
     # Compiling and warming up are no part of an estimate's time.
     warm = (gpu_draw if options.gpu else processor_draw)(10_000)
-    warm(0, (TIMED,)), warm(0, CANDIDATES)
+    warm(SIGMA, 0, (TIMED,)), warm(SIGMA, 0, CANDIDATES)
     started = time.perf_counter()
-    single = draw(0, (TIMED,))
+    sums, drawn = draw(SIGMA, 0, (TIMED,))
     one = time.perf_counter() - started
+    single = estimate_from(sums, samples=drawn)
     print(
-        f"one estimate, d = {TIMED}, {single.samples:,} samples on {device}: {single.epsilon[0]:.6f} ± "
+        f"one paired estimate, σ = {SIGMA:g}, d = {TIMED}, {drawn:,} samples on {device}: {single.epsilon[0]:.6f} ± "
         f"{single.standard_error[0]:.6f} in {one:.3f} s"
     )
-    started = time.perf_counter()
-    alone = [draw(trial, (TIMED,)) for trial in range(trials)]
-    hundred = time.perf_counter() - started
-    spread = float(np.std([found.epsilon[0] for found in alone], ddof=1))
-    print(f"{trials} trials, d = {TIMED}: {hundred:.1f} s, standard deviation over trials {spread:.6f}")
-
-    started = time.perf_counter()
-    found = [draw(trial, CANDIDATES) for trial in range(trials)]
-    together = time.perf_counter() - started
-    print(f"{trials} trials for all {len(CANDIDATES)} d at once: {together:.1f} s, {together / trials:.3f} s each")
-    print(f"quadrature for all {len(CANDIDATES)} d: {1e6 * batch:.0f} µs, {together / trials / batch:.2g} times faster")
-    print(f"{'d':>5} {'quadrature':>12} {'bound':>8} {'Monte Carlo':>12} {'st. error':>10} {'relative':>9}")
-    for place, candidates in enumerate(CANDIDATES):
-        value, bound = float(exact.value[place]), float(exact.error[place])
-        mean = float(np.mean([estimate.epsilon[place] for estimate in found]))
-        error = float(np.median([estimate.standard_error[place] for estimate in found]))
-        print(f"{candidates:>5} {value:>12.8f} {bound:>8.0e} {mean:>12.6f} {error:>10.6f} {error / value:>9.2%}")
+    rows: list[dict[str, Any]] = []
+    for place, sigma in enumerate(SIGMAS):
+        exact, batch = quadrature_seconds(sigma)
+        started = time.perf_counter()
+        # Every trial draws two samples: the paired estimate uses the first, the independent one both.
+        found = [
+            [draw(sigma, (place * trials + trial) * 2 + side, CANDIDATES)[0] for side in (0, 1)]
+            for trial in range(trials)
+        ]
+        seconds = time.perf_counter() - started
+        print(f"σ = {sigma:g}: {trials} trials of two samples in {seconds:.1f} s; quadrature {1e6 * batch:.0f} µs")
+        print(f"{'d':>5} {'quadrature':>12} {'bound':>8} {'independent':>21} {'paired':>21}")
+        for column, candidates in enumerate(CANDIDATES):
+            shown = []
+            for pairing in PAIRINGS:
+                estimates = [
+                    estimate_from(first, samples=drawn, others=second if pairing == "independent" else None)
+                    for first, second in found
+                ]
+                values = [float(estimate.epsilon[column]) for estimate in estimates]
+                shown.append(f"{np.nanmean(values):.6f} ± {np.nanstd(values, ddof=1):.6f}")
+                for trial, epsilon in enumerate(values):
+                    row = {"sigma": sigma, "candidates": candidates, "pairing": pairing, "trial": trial}
+                    rows.append(row | {"epsilon": None if epsilon != epsilon else epsilon})
+            value, bound = float(exact.value[column]), float(exact.error[column])
+            print(f"{candidates:>5} {value:>12.8f} {bound:>8.0e} {shown[0]:>21} {shown[1]:>21}")
     if options.json:
-        options.json.write_text(json.dumps(_record(found, device=device, one=one, hundred=hundred, batch=batch)))
+        record = {"samples": drawn, "sensitivity": SENSITIVITY, "device": device, "trials": rows}
+        options.json.write_text(json.dumps(record))
     return 0
-
-
-def _record(found: list[Estimate], *, device: str, one: float, hundred: float, batch: float) -> dict[str, Any]:
-    rows = [
-        {
-            "candidates": candidates,
-            "trial": trial,
-            "epsilon": float(estimate.epsilon[place]),
-            "standard_error": float(estimate.standard_error[place]),
-        }
-        for trial, estimate in enumerate(found)
-        for place, candidates in enumerate(CANDIDATES)
-    ]
-    return {
-        "samples": found[0].samples,
-        "candidates": list(CANDIDATES),
-        "sigma": SIGMA,
-        "sensitivity": SENSITIVITY,
-        "device": device,
-        "seconds_one_estimate": one,
-        "seconds_all_trials": hundred,
-        "seconds_quadrature": batch,
-        "trials": rows,
-    }
 
 
 if __name__ == "__main__":

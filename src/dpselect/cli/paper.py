@@ -9,7 +9,6 @@ from cyclopts import Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson
-from dpselect.files import check_folder
 
 
 def paper(
@@ -40,21 +39,11 @@ def paper(
         from dpselect.paper import FIGURES, run
     if list_figures:
         if as_json:
-            screen.emit({"figures": {name: module.TITLE for name, module in FIGURES.items()}})
+            screen.emit({"figures": {name: figure.title for name, figure in FIGURES.items()}})
         else:
-            screen.table("Figures", ["name", "what it shows"], [[name, one.TITLE] for name, one in FIGURES.items()])
+            screen.table("Figures", ["name", "what it shows"], [[name, one.title] for name, one in FIGURES.items()])
         return
-    check_folder(out, what="figures")
-    with screen.progress("Starting") as move:
-        page = run(
-            figures or None,
-            out=out,
-            data=data,
-            quick=quick,
-            jobs=jobs,
-            fetch=fetch,
-            progress=lambda figure, done, total: move(done / max(1, total), figure),
-        )
+    page = run(figures or None, out=out, data=data, quick=quick, jobs=jobs, fetch=fetch, progress="rich")
     if as_json:
         screen.emit({"page": str(page.resolve())})
     else:
