@@ -114,6 +114,10 @@ class BudgetedRun:
             self._reach = reach = _reach(self._plan, below, above, self._held.allowed)
             if below <= reach.below and above <= reach.above:
                 return
+        if self._held.reach_for(_worst_loss(self._table, below, above, 1, 1)):
+            self._reach = reach = _reach(self._plan, below, above, self._held.allowed)
+            if below <= reach.below and above <= reach.above:
+                return
         raise _exhausted(self._plan, below, above, self.loss, self._filter)
 
     def ask(self, value: float | Fraction) -> bool:

@@ -56,6 +56,10 @@ class HeldRun:
         """Whether the filter still sets its budget aside for this run."""
         return self._filter._held is self
 
+    def reach_for(self, epsilon: float) -> bool:
+        """Whether the run may come to ``epsilon``, asking the filter to set aside more where need be."""
+        return epsilon <= self._allowed or self._filter._set_aside(self, epsilon)
+
     def settle(self, epsilon: float) -> None:
         """End the run at its realised loss; from the second time on nothing happens."""
         self._filter._settle(self, epsilon)
@@ -239,6 +243,10 @@ class Filter(ABC):
             except BaseException:
                 self._held = None if self._held is held else self._held
                 raise
+
+    def _set_aside(self, held: HeldRun, epsilon: float) -> bool:
+        """Set aside more for an open run; a filter in memory has set aside all it has."""
+        return False
 
     def _settle(self, held: HeldRun, epsilon: float) -> None:
         if not (isinstance(epsilon, float | int) and epsilon >= 0):
