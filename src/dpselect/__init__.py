@@ -58,6 +58,7 @@ _ROOMS = {
     "noise",
     "mechanisms",
     "composition",
+    "ledger",
     "tables",
     "planning",
     "dataset",

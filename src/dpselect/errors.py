@@ -7,6 +7,7 @@
     ├── InvalidData (ValueError)        a private value cannot be used; the text never repeats private values
     ├── BudgetExhausted                 the next question does not fit the budget; nothing was spent on it
     ├── StateRefused (ValueError)       a saved state is damaged, altered or of another version
+    ├── LedgerError                     the ledger cannot be read or written, or is not what it was; nothing got out
     ├── SourceError                     a table, file or engine cannot be read
     └── NotPublic                       an operation that needs public data was given data not declared public
 
@@ -89,6 +90,10 @@ class BudgetExhausted(DPSelectError):
 
 class StateRefused(DPSelectError, ValueError):
     """A saved state is damaged, altered or of another version."""
+
+
+class LedgerError(DPSelectError):
+    """A ledger cannot be read or written, or is not what it was. Nothing was released that it does not carry."""
 
 
 class SourceError(DPSelectError):

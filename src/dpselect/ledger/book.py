@@ -1,0 +1,180 @@
+"""The rows of one data set: read with their digests checked, and added to at the end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, exists, insert, select
+
+from dpselect.errors import LedgerError
+from dpselect.ledger.amounts import Amounts
+from dpselect.ledger.chain import START, Anchor, Entry, digest_of
+from dpselect.ledger.schema import DATASETS, ENTRIES
+from dpselect.ledger.total import Total
+from dpselect.ledger.wording import written
+
+#: How many entries are fetched at a time.
+PAGE = 1000
+
+
+class Book:
+    """The entries of the data set ``name``, which has this ``number`` in the database.
+
+    Every method works inside a transaction of the caller; those that add need it to be the only writer.
+    """
+
+    def __init__(self, name: str, number: int, seen: Anchor) -> None:
+        self.name = name
+        self.number = number
+        #: The last entry this object knows to be committed: the chain may grow beyond it and never lose it.
+        self.seen = seen
+
+    def head(self, connection: Connection) -> tuple[Entry, bool]:
+        """The last entry, which is the state, and whether the data set is retired."""
+        seen = self.seen  # before looking: what is seen by then is in what is found
+        retired = exists().where(ENTRIES.c.dataset == self.number, ENTRIES.c.kind == "retire")
+        row = connection.execute(
+            select(ENTRIES, retired.label("retired"))
+            .where(ENTRIES.c.dataset == self.number)
+            .order_by(ENTRIES.c.number.desc())
+            .limit(1)
+        ).first()
+        if row is None:
+            raise LedgerError("the ledger's entries are gone; nothing was released. Restore the newest backup")
+        found = row._asdict()
+        head = self._checked(found)
+        digest: str | None = head.digest
+        if head.number > seen.number:
+            there = select(ENTRIES.c.digest).where(ENTRIES.c.dataset == self.number, ENTRIES.c.number == seen.number)
+            digest = connection.execute(there).scalar()
+        if head.number < seen.number or digest != seen.digest:
+            raise LedgerError(
+                f"the ledger is not the one that reached entry {seen.number}: it is an older copy or was rewritten; "
+                "nothing was released. Put the newest file back"
+            )
+        return head, bool(found["retired"])
+
+    def saw(self, entry: Entry) -> None:
+        """Remember an entry that is committed."""
+        if entry.number > self.seen.number:
+            self.seen = Anchor(entry.number, entry.digest)
+
+    def asked(self, connection: Connection, key: str) -> tuple[Entry, Entry | None] | None:
+        """The last reservation of a key and its end, where it has one; none where it was taken back."""
+        entry = self._one(
+            connection,
+            select(ENTRIES)
+            .where(ENTRIES.c.dataset == self.number, ENTRIES.c.key == key)
+            .order_by(ENTRIES.c.number.desc())
+            .limit(1),
+        )
+        if entry is None:
+            return None
+        settled = self.settled(connection, entry.number)
+        return None if settled is not None and settled.withdrawn else (entry, settled)
+
+    def settled(self, connection: Connection, reservation: int) -> Entry | None:
+        """The end of a reservation."""
+        return self._one(
+            connection,
+            select(ENTRIES).where(
+                ENTRIES.c.dataset == self.number, ENTRIES.c.kind == "settle", ENTRIES.c.reservation == reservation
+            ),
+        )
+
+    def page(self, connection: Connection, after: int) -> list[Entry]:
+        """Some entries in order, as they are: whoever reads them all checks them all."""
+        rows = connection.execute(
+            select(ENTRIES)
+            .where(ENTRIES.c.dataset == self.number, ENTRIES.c.number > after)
+            .order_by(ENTRIES.c.number)
+            .limit(PAGE)
+        )
+        return [Entry.from_row(row._asdict()) for row in rows]
+
+    def reserve(self, connection: Connection, head: Entry, key: str, amounts: Amounts, who: str, body: str) -> Entry:
+        """Add a reservation after ``head``."""
+        number = head.number + 1
+        return self._add(connection, head, Entry(number, "reserve", number, key, amounts, *_by(who), body))
+
+    def settle(
+        self, connection: Connection, head: Entry, reserved: Entry, amounts: Amounts, who: str, body: str
+    ) -> Entry:
+        """Add the end of a reservation after ``head``."""
+        number = head.number + 1
+        entry = Entry(number, "settle", reserved.number, None, amounts, *_by(who), body)
+        return self._add(connection, head, entry, back=reserved.amounts)
+
+    def retire(self, connection: Connection, head: Entry, who: str, body: str) -> Entry:
+        """Add the end of the data set after ``head``."""
+        return self._add(connection, head, Entry(head.number + 1, "retire", None, None, Amounts(), *_by(who), body))
+
+    def _add(self, connection: Connection, head: Entry, entry: Entry, *, back: Amounts | None = None) -> Entry:
+        sums = head.sums + entry.amounts
+        sealed = entry.after(head.digest, sums if back is None else sums - back, self.name)
+        connection.execute(insert(ENTRIES), {"dataset": self.number, **sealed.row()})
+        return sealed
+
+    def _one(self, connection: Connection, wanted: Select[Any]) -> Entry | None:
+        row = connection.execute(wanted).first()
+        return None if row is None else self._checked(row._asdict())
+
+    def _checked(self, row: dict[str, Any]) -> Entry:
+        entry = Entry.from_row(row)
+        if digest_of(entry, self.name) != entry.digest:
+            raise _altered(entry.number)
+        return entry
+
+
+def make(connection: Connection, name: str, total: Total, who: str) -> tuple[Book, Entry]:
+    """A new data set with its first entry."""
+    connection.execute(insert(DATASETS).values(name=name))
+    number = find(connection, name)
+    if number is None:
+        raise LedgerError("the database did not keep the data set it was given")
+    body = written("total", {"dataset": name, "total": total.document()})
+    first = Entry(1, "create", None, None, total.amounts, *_by(who), body).after(START, Amounts(), name)
+    connection.execute(insert(ENTRIES), {"dataset": number, **first.row()})
+    return Book(name, number, Anchor(1, first.digest)), first
+
+
+def open_book(connection: Connection, name: str | None) -> tuple[Book, Entry]:
+    """A data set that is there, and its first entry; without a name, the only one."""
+    known = names(connection)
+    wanted = known[0] if name is None and len(known) == 1 else name
+    number = None if wanted is None else find(connection, wanted)
+    if wanted is None or number is None:
+        shown = ", ".join(map(repr, known)) or "none; make one with its total"
+        why = "one must be named" if name is None else f"{name!r} is not among them"
+        raise LedgerError(f"the ledger's data sets are: {shown}; {why}")
+    found = select(ENTRIES).where(ENTRIES.c.dataset == number, ENTRIES.c.number == 1)
+    row = connection.execute(found).first()
+    if row is None:
+        raise _altered(1)
+    first = Entry.from_row(row._asdict())
+    if digest_of(first, wanted) != first.digest or first.kind != "create":
+        raise _altered(1)
+    return Book(wanted, number, Anchor(1, first.digest)), first
+
+
+def find(connection: Connection, name: str) -> int | None:
+    """The number of a data set."""
+    return connection.execute(select(DATASETS.c.id).where(DATASETS.c.name == name)).scalar()
+
+
+def names(connection: Connection) -> tuple[str, ...]:
+    """The names of all data sets."""
+    return tuple(connection.execute(select(DATASETS.c.name).order_by(DATASETS.c.id)).scalars())
+
+
+def _by(who: str) -> tuple[str, str]:
+    """Who, and when by this machine's clock: for people to read."""
+    return who, datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _altered(number: int) -> LedgerError:
+    return LedgerError(
+        f"entry {number} of the ledger was altered; nothing was released. Run `dpselect ledger verify` and restore "
+        "the newest backup"
+    )

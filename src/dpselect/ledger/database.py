@@ -1,0 +1,272 @@
+"""The database under a ledger: opened safely, written to by one transaction at a time, with patience that ends."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from dpselect.checks import one, positive, refuse
+from dpselect.errors import LedgerError
+
+Result = TypeVar("Result")
+
+#: Seconds a writer waits for others, or for a database that does not answer, before it gives up.
+PATIENCE = 30.0
+#: The first of the two numbers of this package's advisory locks in PostgreSQL.
+_LOCKS = 0x6470
+#: PostgreSQL's codes for "somebody else was quicker; try again".
+_AGAIN = {"40001", "40P01", "55P03"}
+#: Steps between two looks at a lock that somebody else has: short, and never the same for two processes.
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.0003, 0.02
+
+
+class Database:
+    """One SQLite file or PostgreSQL database.
+
+    Parameters
+    ----------
+    place : str or path
+        A file, ``sqlite:///file``, or ``postgresql://…``.
+    create : bool
+        Whether a file that is not there is made, readable by its owner alone. Otherwise it is refused: a ledger that
+        has gone is not an empty one.
+    patience : float
+        Seconds after which waiting ends in an error.
+    """
+
+    def __init__(self, place: str | Path, *, create: bool = False, patience: float = PATIENCE) -> None:
+        self._patience = one(positive, "patience", patience)
+        self._process = os.getpid()
+        # Threads of one process queue here instead of polling the database.
+        self._turn = threading.Lock()
+        self._file: Path | None = None
+        self._inode: tuple[int, int] | None = None
+        url = _url(place)
+        if url.get_backend_name() == "sqlite":
+            self._file = Path(url.database or "").absolute()
+            self._inode = _claimed(self._file, create=create)
+            self._engine = _sqlite(self._file)
+        else:
+            self._engine = _postgresql(url, self._patience)
+
+    def __reduce__(self) -> str:
+        raise LedgerError("an open ledger is not copied or pickled; open it again where it is needed")
+
+    @property
+    def dialect(self) -> str:
+        """``sqlite`` or ``postgresql``."""
+        return self._engine.dialect.name
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._engine.dispose()
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """What ``work`` finds in one consistent view."""
+        return self._patiently(lambda _: self._once(work, writes=False, lock=0))
+
+    def write(self, work: Callable[[Connection, int], Result], *, lock: int) -> Result:
+        """Run ``work`` alone (among all who use the same ``lock``) and commit it durably.
+
+        Where a connection breaks nobody can tell whether its last transaction was committed. ``work`` is then run again
+        and told how many attempts came before, so that it can look for what it wrote.
+        """
+        deadline = time.monotonic() + self._patience
+        # Before the lock is waited for: a thread of the parent may have held it when a child was forked.
+        self._check_process()
+        if not self._turn.acquire(timeout=self._patience):
+            raise _busy(self._patience)
+        try:
+            return self._patiently(
+                lambda attempt: self._once(lambda found: work(found, attempt), writes=True, lock=lock), deadline
+            )
+        finally:
+            self._turn.release()
+
+    def _once(self, work: Callable[[Connection], Result], *, writes: bool, lock: int) -> Result:
+        with self._engine.connect() as bare:
+            connection = bare.execution_options(dpselect_writes=writes)
+            with connection.begin():
+                if writes and self.dialect == "postgresql":
+                    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCKS, lock))
+                result = work(connection)
+        # After the commit: what was written to a file that is no longer there was not written.
+        self._check_file()
+        return result
+
+    def _patiently(self, attempt: Callable[[int], Result], deadline: float | None = None) -> Result:
+        self._check_process()
+        deadline = time.monotonic() + self._patience if deadline is None else deadline
+        wait, attempts = _SHORTEST_WAIT, 0
+        while True:
+            self._check_file()
+            try:
+                return attempt(attempts)
+            except SQLAlchemyError as problem:
+                # Raised anew without the SQL, whose parameters are none of a log's business.
+                refused = self._refused(problem)
+            if refused is not None:
+                raise refused
+            attempts += 1
+            if time.monotonic() > deadline:
+                raise _busy(self._patience)
+            time.sleep(random.uniform(0.5, 1.0) * wait)  # noqa: S311 (no secret: it keeps writers out of step)
+            wait = min(2.0 * wait, _LONGEST_WAIT)
+
+    def _refused(self, problem: SQLAlchemyError) -> LedgerError | None:
+        """The error to raise, or None where trying again may help."""
+        if not isinstance(problem, DBAPIError):
+            return LedgerError(f"the ledger's database cannot be used ({type(problem).__name__})")
+        if self.dialect == "sqlite":
+            code = getattr(problem.orig, "sqlite_errorcode", None)
+            if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                return None
+        else:
+            state = getattr(problem.orig, "sqlstate", None)
+            if problem.connection_invalidated or state in _AGAIN or (state or "08000").startswith(("08", "57P")):
+                return None
+        return LedgerError(
+            f"the ledger cannot be used: {_first_line(problem.orig)}; nothing was released that it does not carry"
+        )
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise LedgerError("this ledger was opened by another process; open it again in the forked child")
+
+    def _check_file(self) -> None:
+        """A file that was moved away or replaced still takes writes, and keeps none of them."""
+        if self._file is not None and _inode(self._file) != self._inode:
+            raise LedgerError(
+                "the ledger's file was moved or replaced while it was open; nothing was released. "
+                "Put the right file back, check it with an anchor, and open it again"
+            )
+
+
+def _url(place: str | Path) -> URL:
+    """The database that ``place`` names. Its text is never repeated: it may hold a password."""
+    text = str(place)
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = make_url(text)
+        backend = url.get_backend_name()
+    except (ArgumentError, ValueError, SQLAlchemyError):
+        raise refuse("ledger", "(not shown)", "a file or a URL such as postgresql://user@host/name") from None
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return url
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    raise refuse("ledger", backend, "a file, sqlite:///file or postgresql://…")
+
+
+def _claimed(file: Path, *, create: bool) -> tuple[int, int]:
+    """Make sure that the file is there and its owner's alone; which one it is."""
+    try:
+        if create:
+            try:
+                os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+                folder = os.open(file.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
+            except FileExistsError:
+                pass
+        found = file.stat()
+    except OSError as problem:
+        hint = "" if create else "; a ledger is made with its total, once"
+        raise LedgerError(f"cannot open the ledger {file.name!r} ({problem.strerror}){hint}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerError(f"cannot open the ledger {file.name!r} (it is not an ordinary file)")
+    if found.st_mode & 0o077:
+        raise LedgerError(f"the ledger {file.name!r} is open to other users; run: chmod 600 {file.name}")
+    return found.st_dev, found.st_ino
+
+
+def _inode(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _sqlite(file: Path) -> Engine:
+    def connect() -> sqlite3.Connection:
+        # mode=rw: a file that has gone is an error, never a new and empty ledger.
+        found = sqlite3.connect(
+            f"file:{quote(str(file))}?mode=rw", uri=True, timeout=0.0, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # Set before the first statement: opening a file right after a crash may have to wait for its recovery.
+            found.execute("PRAGMA busy_timeout = 1000")
+            mode = found.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            found.execute("PRAGMA synchronous = FULL")
+            found.execute("PRAGMA foreign_keys = ON")
+            found.execute("PRAGMA busy_timeout = 0")
+            if mode != "wal":
+                raise sqlite3.NotSupportedError(
+                    "no write-ahead log on this file system; put the ledger on a local disk"
+                )
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=1, max_overflow=8)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("dpselect_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: URL, patience: float) -> Engine:
+    try:
+        engine = create_engine(
+            url,
+            pool_size=1,
+            max_overflow=8,
+            hide_parameters=True,
+            isolation_level="READ COMMITTED",
+            connect_args={"connect_timeout": max(2, int(patience))},
+        )
+    except ImportError:
+        raise LedgerError("PostgreSQL needs psycopg; run: pip install 'dpselect[ledger]'") from None
+
+    @event.listens_for(engine, "connect")
+    def connected(raw: Any, _: object) -> None:
+        raw.autocommit = True
+        with raw.cursor() as cursor:
+            # A server may be set to answer before a commit is on disk; a ledger may not.
+            cursor.execute("SET synchronous_commit TO on")
+            cursor.execute(f"SET lock_timeout TO {int(1000 * patience)}")
+        raw.autocommit = False
+
+    return engine
+
+
+def _busy(patience: float) -> LedgerError:
+    return LedgerError(
+        f"the ledger's database is busy or does not answer, and {patience:g} s of patience are over; "
+        "nothing was released. Try again: a question that was charged is not charged twice"
+    )
+
+
+def _first_line(problem: BaseException | None) -> str:
+    return str(problem).strip().split("\n")[0]

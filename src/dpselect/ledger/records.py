@@ -1,0 +1,72 @@
+"""What a ledger hands out: a reservation, an answer that stands, a balance. Plain and public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpselect.ledger.amounts import Amounts
+from dpselect.ledger.chain import Anchor, Entry
+from dpselect.ledger.total import Total
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """So much is charged for a question; ``settled`` is its end, where it has one."""
+
+    entry: Entry
+    settled: Entry | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of its entry."""
+        return self.entry.number
+
+    @property
+    def amounts(self) -> Amounts:
+        """What is charged for it now."""
+        return self.entry.amounts if self.settled is None else self.settled.amounts
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer that stands in the ledger and may be shown."""
+
+    entry: Entry
+    #: Whether it was there already, and cost nothing this time.
+    repeated: bool
+
+    @property
+    def answer(self) -> Any:
+        """The answer."""
+        return self.entry.content["answer"]
+
+    @property
+    def number(self) -> int:
+        """The number of the question's entry."""
+        return self.entry.reservation or 0
+
+    @property
+    def amounts(self) -> Amounts:
+        """What it cost."""
+        return self.entry.amounts
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Where a data set stands: public."""
+
+    total: Total
+    charged: Amounts
+    anchor: Anchor
+    retired: bool
+
+    @property
+    def spent(self) -> float:
+        """ε or ρ that is charged, open reservations included, rounded up."""
+        return self.total.spent(self.charged)
+
+    @property
+    def remaining(self) -> float:
+        """ε or ρ that is left, rounded down; nothing where the data set is retired."""
+        return 0.0 if self.retired else self.total.left(self.charged)

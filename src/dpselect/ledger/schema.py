@@ -1,0 +1,129 @@
+"""The tables of a ledger, and the numbered steps that made them what they are.
+
+Everything about spending stands in ``entries``: rows are only ever added, each carries the sums after it and the digest
+of the one before it, so the last row of a data set is its whole state, and there is no second copy that could differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    inspect,
+    select,
+    text,
+)
+
+from dpselect.errors import LedgerError
+
+METADATA = MetaData()
+
+SCHEMA = Table("dpselect_ledger_schema", METADATA, Column("version", Integer, primary_key=True))
+
+DATASETS = Table(
+    "dpselect_ledger_datasets",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+)
+
+ENTRIES = Table(
+    "dpselect_ledger_entries",
+    METADATA,
+    Column("dataset", ForeignKey(DATASETS.c.id), primary_key=True),
+    #: 1, 2, 3, … without gaps: two writers can never both have the next one.
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    #: create, reserve, settle or retire.
+    Column("kind", String(16), nullable=False),
+    #: The number of the reservation it is about: its own for a reservation.
+    Column("reservation", BigInteger),
+    #: Of the question: asked again, it finds the first answer.
+    Column("key", String(64)),
+    Column("epsilon", BigInteger, nullable=False),
+    Column("delta", BigInteger, nullable=False),
+    Column("rho", BigInteger, nullable=False),
+    Column("sum_epsilon", BigInteger, nullable=False),
+    Column("sum_delta", BigInteger, nullable=False),
+    Column("sum_rho", BigInteger, nullable=False),
+    Column("who", String(200), nullable=False),
+    #: For people to read; nothing depends on it.
+    Column("at", String(40), nullable=False),
+    #: The public question or answer, as JSON.
+    Column("body", Text, nullable=False),
+    Column("previous", String(64), nullable=False),
+    Column("digest", String(64), nullable=False),
+    UniqueConstraint("dataset", "kind", "reservation"),
+    Index("dpselect_ledger_keys", "dataset", "key"),
+)
+
+_SQLITE_GUARD = """
+CREATE TRIGGER dpselect_ledger_no_{deed} BEFORE {deed} ON dpselect_ledger_entries
+BEGIN SELECT RAISE(ABORT, 'entries of a ledger are only added, never changed'); END
+"""
+_POSTGRESQL_GUARD = (
+    """
+CREATE OR REPLACE FUNCTION dpselect_ledger_guard() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'entries of a ledger are only added, never changed'; END $$
+""",
+    """
+CREATE TRIGGER dpselect_ledger_guard BEFORE UPDATE OR DELETE OR TRUNCATE ON dpselect_ledger_entries
+FOR EACH STATEMENT EXECUTE FUNCTION dpselect_ledger_guard()
+""",
+)
+
+
+def _tables(connection: Connection) -> None:
+    METADATA.create_all(connection)
+
+
+def _guard(connection: Connection) -> None:
+    """Keeps a slip of the hand from changing an entry; whoever means to can still drop the trigger."""
+    if connection.dialect.name == "sqlite":
+        for deed in ("UPDATE", "DELETE"):
+            connection.execute(text(_SQLITE_GUARD.format(deed=deed)))
+    else:
+        for statement in _POSTGRESQL_GUARD:
+            connection.execute(text(statement))
+
+
+#: Step n brings version n - 1 to version n. A step that was published is never edited; a new one is added.
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _guard)
+
+
+def version_of(connection: Connection) -> int:
+    """The version of the tables in this database; 0 where there are none."""
+    if not inspect(connection).has_table(SCHEMA.name):
+        return 0
+    return connection.execute(select(SCHEMA.c.version)).scalar() or 0
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether the tables have the newest version."""
+    return version_of(connection) == len(MIGRATIONS)
+
+
+def upgrade(connection: Connection) -> None:
+    """Bring the tables to the newest version; one that is newer still is refused. Needs the lock of a writer."""
+    found = version_of(connection)
+    newest = len(MIGRATIONS)
+    if found > newest:
+        raise LedgerError(
+            f"this ledger has version {found} and this dpselect knows versions up to {newest}; use a newer dpselect"
+        )
+    if found == newest:
+        return
+    for step in MIGRATIONS[found:]:
+        step(connection)
+    connection.execute(SCHEMA.delete())
+    connection.execute(SCHEMA.insert().values(version=newest))

@@ -1,0 +1,359 @@
+"""A data set's budget on disk: reserve, release, settle.
+
+The worst a question can cost is committed before data is touched. The answer is drawn, and committed together with
+what it cost; only then is it shown. So whatever is interrupted, whenever: an answer that got out is in the ledger, at
+its cost or at the worst it could have been. And because an answer is shown only once it is committed, and a reservation
+takes one answer, a question asked again finds its first answer or carries on with its reservation: never paid twice.
+"""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import Connection
+
+from dpselect.checks import refuse
+from dpselect.errors import BudgetExhausted, DPSelectError, LedgerError
+from dpselect.ledger.amounts import NOTHING, Amounts
+from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
+from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
+from dpselect.ledger.database import PATIENCE, Database
+from dpselect.ledger.records import Answered, Balance, Reservation
+from dpselect.ledger.schema import is_current, upgrade
+from dpselect.ledger.total import Total
+from dpselect.ledger.wording import key_of, label, written
+
+Result = TypeVar("Result")
+
+#: The lock under which tables and data sets are made; data sets count from 1.
+_MAKING = 0
+
+
+class Ledger:
+    """The budget of one data set in a SQLite file or a PostgreSQL database.
+
+    Made once by :meth:`create`, opened by :meth:`open`. Processes and machines may share it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.create(folder.name + "/homes.ledger", dataset="homes", total=Total.pure(1.0), who="ann")
+    >>> first = ledger.ask({"verb": "peak"}, cost=0.75, draw=lambda: {"label": "2013-01-20"})
+    >>> ledger.ask({"verb": "peak"}, cost=0.75, draw=lambda: {"label": "2013-02-11"}).answer  # the same question
+    {'label': '2013-01-20'}
+    >>> ledger.balance().remaining
+    0.25
+    >>> ledger.ask({"verb": "peak", "month": 2}, cost=0.5, draw=lambda: {"label": "2013-02-11"})
+    Traceback (most recent call last):
+    ...
+    dpselect.errors.BudgetExhausted: the next release costs 0.5 and does not fit: 0.75 of 1.0 is charged; ...
+    >>> ledger.verify().holds
+    True
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    def __init__(self, database: Database, book: Book, first: Entry, *, who: str) -> None:
+        self._database = database
+        self._book = book
+        self._total = Total.from_document(first.content["total"], first.amounts)
+        self._who = who
+
+    @classmethod
+    def create(
+        cls, place: str | Path, *, dataset: str, total: Total, who: str | None = None, patience: float = PATIENCE
+    ) -> Self:
+        """A new data set with its total, in a file that is made if need be; refused where the data set is there.
+
+        ``place`` is a file or a URL; ``who`` is written into the entries, the user's name by default.
+        """
+        if not isinstance(total, Total):
+            raise refuse("total", total, "a Total, such as Total.pure(1.0)")
+        name, by = label("dataset", dataset), _label_of(who)
+        database = Database(place, create=True, patience=patience)
+
+        def begin(connection: Connection, attempt: int) -> tuple[Book, Entry]:
+            upgrade(connection)
+            if find(connection, name) is None:
+                return make(connection, name, total, by)
+            if attempt:  # the commit of the attempt before may have gone through
+                book, first = open_book(connection, name)
+                if Total.from_document(first.content["total"], first.amounts) == total:
+                    return book, first
+            raise LedgerError(f"the ledger already has a data set {name!r}, and a total is chosen once; open it")
+
+        try:
+            book, first = database.write(begin, lock=_MAKING)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, book, first, who=by)
+
+    @classmethod
+    def open(
+        cls,
+        place: str | Path,
+        *,
+        dataset: str | None = None,
+        who: str | None = None,
+        anchor: Anchor | str | None = None,
+        patience: float = PATIENCE,
+    ) -> Self:
+        """A data set that is there; without a name, the only one.
+
+        With the last ``anchor``, a copy from before it is refused.
+        """
+        by, kept = _label_of(who), _anchor(anchor)
+        database = _opened(place, patience)
+        try:
+            book, first = database.read(lambda connection: open_book(connection, dataset))
+            book.seen = kept or book.seen
+            found = cls(database, book, first, who=by)
+            found.balance()
+        except BaseException:
+            database.close()
+            raise
+        return found
+
+    @staticmethod
+    def datasets(place: str | Path, *, patience: float = PATIENCE) -> tuple[str, ...]:
+        """The names of the data sets in a ledger."""
+        database = _opened(place, patience)
+        try:
+            return database.read(names)
+        finally:
+            database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Ledger of {self.dataset!r}, {self._total}>"
+
+    def close(self) -> None:
+        """Let go of the database; what is reserved stays charged."""
+        self._database.close()
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data set."""
+        return self._book.name
+
+    @property
+    def total(self) -> Total:
+        """What may be charged in all."""
+        return self._total
+
+    def balance(self) -> Balance:
+        """What is charged and left now."""
+        head, retired = self._database.read(self._book.head)
+        self._book.saw(head)
+        return Balance(self._total, head.sums, Anchor(head.number, head.digest), retired)
+
+    def ask(
+        self,
+        question: dict[str, Any],
+        *,
+        cost: Any,
+        draw: Callable[[], Any],
+        key: str | None = None,
+        afresh: bool = False,
+    ) -> Answered:
+        """The answer to a question, drawn at most once.
+
+        Parameters
+        ----------
+        question : dict
+            Public: the mechanism and its parameters, which make the question's key.
+        cost : float, Loss or anything that has one
+            The most that the answer can cost.
+        draw : callable
+            Touches the data, draws the answer and returns it, as plain text and numbers. Called after the cost is
+            charged, and not at all where the answer is there already. Where it refuses with an error of this package
+            the charge is taken back: nothing was shown.
+        key : str, optional
+            Tells this question from the same one asked before.
+        afresh : bool
+            Whether the same question is asked once more, and paid once more.
+        """
+        reservation = self.reserve(question, cost=cost, key=key, afresh=afresh)
+        if reservation.settled is not None:
+            return Answered(reservation.settled, repeated=True)
+        try:
+            answer = draw()
+        except DPSelectError:
+            self.withdraw(reservation)
+            raise
+        return self.settle(reservation, answer)
+
+    def reserve(
+        self, question: dict[str, Any], *, cost: Any, key: str | None = None, afresh: bool = False
+    ) -> Reservation:
+        """Charge the most that a question can cost, durably; raises ``BudgetExhausted`` where it does not fit.
+
+        A question that was asked before gives the reservation it has, with its answer where there is one.
+        """
+        body = written("question", question)
+        amounts = self._total.price(cost)
+        mark = secrets.token_hex(32) if afresh else key_of(body, key)
+
+        def work(connection: Connection, attempt: int) -> Reservation:
+            head, retired = self._book.head(connection)
+            asked = None if afresh and not attempt else self._book.asked(connection, mark)
+            if asked is not None:
+                if not amounts <= asked[0].amounts:
+                    raise refuse("cost", cost, f"what entry {asked[0].number} reserved for the same question, or less")
+                return Reservation(*asked)
+            self._check_room(head, amounts, retired=retired)
+            return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, body))
+
+        found = self._write(work)
+        self._book.saw(found.entry)
+        return found
+
+    def settle(self, reservation: Reservation, answer: Any, *, cost: Any = None) -> Answered:
+        """Write down the answer at its cost, which comes before showing it.
+
+        What is returned is the answer that stands: somebody who asked the same question at the same time may have been
+        first, and then this one is not shown to anybody. A ``cost`` below what was reserved counts where the total
+        takes realised costs (:attr:`Total.realised`).
+        """
+        body = written("answer", {"answer": answer})
+        amounts = reservation.entry.amounts
+        if cost is not None and self._total.realised:
+            amounts = self._total.price(cost)
+        settled, mine = self._settle(reservation, amounts, body)
+        if settled.withdrawn:
+            raise LedgerError("this reservation was taken back in the meantime; nothing was released. Ask again")
+        return Answered(settled, repeated=not mine)
+
+    def withdraw(self, reservation: Reservation) -> None:
+        """Take back a reservation of which nothing was shown; one that has an answer keeps it."""
+        self._settle(reservation, NOTHING, written("answer", {"withdrawn": True}))
+
+    def exchange(
+        self, old: Reservation | None, used: Amounts, body: str, *, least: Amounts, wish: Amounts, question: str
+    ) -> Reservation:
+        """End one stretch of a stream at what it used and reserve the next, in one step.
+
+        The new one has the ``wish``, or what is left where that is less, and ``least`` at least. Where not even that
+        fits, ``BudgetExhausted`` is raised and nothing changes.
+        """
+        mark = secrets.token_hex(32)
+
+        def work(connection: Connection, attempt: int) -> Reservation:
+            head, retired = self._book.head(connection)
+            done = self._book.asked(connection, mark) if attempt else None
+            if done is not None:
+                return Reservation(*done)
+            if old is not None:
+                _check_within(used, old)
+                head = self._book.settle(connection, head, old.entry, used, self._who, body)
+            amounts = (self._total.amounts - head.sums).at_most(wish)
+            self._check_room(head, amounts if least <= amounts else least, retired=retired)
+            return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, question))
+
+        found = self._write(work)
+        self._book.saw(found.entry)
+        return found
+
+    def end_stretch(self, old: Reservation, used: Amounts, body: str) -> None:
+        """End the last stretch of a stream at what it used."""
+        self._settle(old, used, body)
+
+    def retire(self, reason: str = "") -> None:
+        """Refuse everything from now on; reservations that are open can still be settled."""
+        body = written("reason", {"reason": reason})
+
+        def work(connection: Connection, attempt: int) -> None:
+            head, retired = self._book.head(connection)
+            if not retired:
+                self._book.retire(connection, head, self._who, body)
+
+        self._write(work)
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries in order, fetched a page at a time."""
+        after = 0
+        while True:
+            page = self._page(after)
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].number
+
+    def verify(self, *, anchor: Anchor | str | None = None) -> Check:
+        """Look at the whole chain, and at an anchor that was kept elsewhere."""
+        return check_chain(self.entries(), self.dataset, anchor=_anchor(anchor))
+
+    def _page(self, after: int) -> list[Entry]:
+        return self._database.read(lambda connection: self._book.page(connection, after))
+
+    def _write(self, work: Callable[[Connection, int], Result]) -> Result:
+        return self._database.write(work, lock=self._book.number)
+
+    def _settle(self, reservation: Reservation, amounts: Amounts, body: str) -> tuple[Entry, bool]:
+        """The end of a reservation, and whether it is the one given here."""
+        _check_within(amounts, reservation)
+
+        def work(connection: Connection, attempt: int) -> tuple[Entry, bool]:
+            head, _ = self._book.head(connection)
+            found = self._book.settled(connection, reservation.number)
+            if found is not None:
+                return found, found.body == body and found.amounts == amounts
+            return self._book.settle(connection, head, reservation.entry, amounts, self._who, body), True
+
+        settled, mine = self._write(work)
+        self._book.saw(settled)
+        return settled, mine
+
+    def _check_room(self, head: Entry, amounts: Amounts, *, retired: bool) -> None:
+        if retired:
+            raise LedgerError(f"the data set {self.dataset!r} is retired and answers no more")
+        if not self._total.fits(head.sums + amounts):
+            cost, spent = self._total.shown(amounts), self._total.spent(head.sums)
+            delta = f" with delta {self._total.spent_delta(amounts):g}" if amounts.delta else ""
+            raise BudgetExhausted(
+                f"the next release costs {cost!r}{delta} and does not fit: {spent!r} of {self._total.limit!r} is "
+                "charged; nothing was spent on it",
+                spent=spent,
+                budget=self._total.limit,
+                next_cost=cost,
+            )
+
+
+def _opened(place: str | Path, patience: float) -> Database:
+    database = Database(place, patience=patience)
+    try:
+        # Most often there is nothing to do, and a reader need not wait for writers to find that out.
+        if not database.read(is_current):
+            database.write(lambda connection, _: upgrade(connection), lock=_MAKING)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _check_within(amounts: Amounts, reservation: Reservation) -> None:
+    if amounts.negative or not amounts <= reservation.entry.amounts:
+        raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")
+
+
+def _anchor(anchor: Anchor | str | None) -> Anchor | None:
+    return Anchor.read(anchor) if isinstance(anchor, str) else anchor
+
+
+def _label_of(who: str | None) -> str:
+    if who is not None:
+        return label("who", who)
+    try:
+        return label("who", getpass.getuser())
+    except (OSError, KeyError, DPSelectError):
+        return "unknown"
