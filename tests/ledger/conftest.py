@@ -1,0 +1,69 @@
+"""A ledger's place on each database: a file, or a fresh schema of a PostgreSQL server started for the tests."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dpselect.ledger import Ledger, Total
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a server: ``DPSELECT_TEST_POSTGRESQL``, or one that pgserver starts."""
+    given = os.environ.get("DPSELECT_TEST_POSTGRESQL")
+    if given:
+        yield given
+        return
+    pgserver = pytest.importorskip("pgserver", reason="no PostgreSQL: set DPSELECT_TEST_POSTGRESQL or install pgserver")
+    with tempfile.TemporaryDirectory(prefix="dpselect-pg-", ignore_cleanup_errors=True) as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            yield server.get_uri()
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def fresh_schema(postgres_server: str) -> Callable[[], str]:
+    """Makes a new schema on the server and gives the URL under which it is all there is."""
+    import psycopg
+    from sqlalchemy.engine import make_url
+
+    numbers = itertools.count(1)
+
+    def make() -> str:
+        name = f"ledger_{os.getpid()}_{next(numbers)}"
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        url = make_url(postgres_server).update_query_dict({"options": f"-csearch_path={name}"})
+        return url.render_as_string(hide_password=False)
+
+    return make
+
+
+@pytest.fixture(params=DATABASES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new ledger can be made."""
+    if request.param == "sqlite":
+        return str(tmp_path / "homes.ledger")
+    make: Callable[[], str] = request.getfixturevalue("fresh_schema")
+    return make()
+
+
+@pytest.fixture
+def ledger(place: str) -> Iterator[Ledger]:
+    with Ledger.create(place, dataset="homes", total=Total.pure(1.0), who="ann", patience=10.0) as made:
+        yield made
