@@ -13,7 +13,7 @@ from dpselect.checks import refuse
 #: A question or an answer is a few lines, not a table.
 _LONGEST = 65536
 #: URLs (which can hold passwords) and the ways in which an absolute or relative path starts.
-_PLACE = re.compile(r"\w+://|^\s*(/|~|\.{1,2}[/\\]|\\\\|[A-Za-z]:[/\\])")
+_PLACE = re.compile(r"://|^\s*(/|~|\.{1,2}[/\\]|\\\\|[A-Za-z]:[/\\])")
 
 
 def written(name: str, value: Any) -> str:

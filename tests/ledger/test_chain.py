@@ -1,0 +1,197 @@
+"""The chain: whatever is altered, removed, added or rolled back shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Executable, text
+
+from dpselect.errors import InvalidParameter, LedgerError
+from dpselect.ledger import Anchor, Entry, Ledger, Total
+from dpselect.ledger import schema as schema_module
+from dpselect.ledger.chain import check_chain, digest_of
+from dpselect.ledger.database import Database
+from dpselect.ledger.schema import ENTRIES, MIGRATIONS
+
+COLUMNS: dict[str, Any] = {
+    "kind": "retire",
+    "reservation": 77,
+    "key": "0" * 64,
+    "epsilon": 1,
+    "delta": 1,
+    "rho": 1,
+    "sum_epsilon": 1,
+    "sum_delta": 1,
+    "sum_rho": 1,
+    "who": "eve",
+    "at": "1999-01-01T00:00:00+00:00",
+    "body": "{}",
+    "previous": "f" * 64,
+    "digest": "f" * 64,
+}
+
+
+def by_hand(place: str, statement: str | Executable) -> None:
+    """What somebody with the database's own tools can do, the guard taken away first."""
+    database = Database(place)
+
+    def work(connection: Connection, _: int) -> None:
+        if database.dialect == "sqlite":
+            for deed in ("UPDATE", "DELETE"):
+                connection.execute(text(f"DROP TRIGGER IF EXISTS dpselect_ledger_no_{deed}"))
+        else:
+            connection.execute(text("DROP TRIGGER IF EXISTS dpselect_ledger_guard ON dpselect_ledger_entries"))
+        connection.execute(text(statement) if isinstance(statement, str) else statement)
+
+    database.write(work, lock=1)
+    database.close()
+
+
+@pytest.fixture
+def three(ledger: Ledger) -> Ledger:
+    """Three questions: entries 2 to 7."""
+    for question in range(3):
+        ledger.ask({"question": question}, cost=0.1, draw=lambda: "x")
+    return ledger
+
+
+def test_a_chain_that_was_left_alone_holds(three: Ledger) -> None:
+    found = three.verify()
+    assert (found.holds, found.entries) == (True, 7)
+    assert found.anchor == three.balance().anchor
+    assert three.verify(anchor=str(found.anchor)).holds
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("number", [1, 4, 7])
+def test_an_altered_entry_is_found(three: Ledger, place: str, column: str, number: int) -> None:
+    change = ENTRIES.update().where(ENTRIES.c.number == number).values({column: COLUMNS[column]})
+    by_hand(place, change)
+    found = three.verify()
+    assert not found.holds
+    assert any(problem.startswith(f"entry {number}:") for problem in found.problems)
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_a_missing_entry_is_found(three: Ledger, place: str, number: int) -> None:
+    by_hand(place, ENTRIES.delete().where(ENTRIES.c.number == number))
+    assert any("missing" in problem for problem in three.verify().problems)
+
+
+def test_an_end_that_was_cut_off_is_found_by_its_anchor_alone(three: Ledger, place: str) -> None:
+    anchor = three.verify().anchor
+    by_hand(place, "DELETE FROM dpselect_ledger_entries WHERE number > 5")
+    assert three.verify().holds, "which is why anchors are kept elsewhere"
+    found = three.verify(anchor=anchor)
+    assert "old copy, or cut off" in found.problems[0]
+    with pytest.raises(LedgerError, match="older copy"):
+        three.reserve({"question": "more"}, cost=0.1)
+    with pytest.raises(LedgerError, match="older copy"):
+        Ledger.open(place, anchor=anchor)
+
+
+def test_a_chain_written_anew_is_found_by_its_anchor_alone(three: Ledger) -> None:
+    entries, forged = list(three.entries()), []
+    before, anchor = "0" * 64, three.verify().anchor
+    for entry in entries:
+        changed = Entry(
+            entry.number, entry.kind, entry.reservation, entry.key, entry.amounts, "eve", entry.at, entry.body
+        )
+        forged.append(changed.after(before, entry.sums, "homes"))
+        before = forged[-1].digest
+    assert check_chain(forged, "homes").holds
+    assert "rewritten" in check_chain(forged, "homes", anchor=anchor).problems[0]
+
+
+def test_entries_of_another_data_set_do_not_pass(three: Ledger) -> None:
+    assert not check_chain(three.entries(), "bikes").holds
+
+
+def test_an_edited_last_entry_stops_everything(three: Ledger, place: str) -> None:
+    by_hand(place, "UPDATE dpselect_ledger_entries SET sum_epsilon = 0 WHERE number = 7")
+    for attempt in (
+        lambda: three.ask({"question": "more"}, cost=0.1, draw=lambda: pytest.fail("data was touched")),
+        three.balance,
+        lambda: Ledger.open(place),
+    ):
+        with pytest.raises(LedgerError, match="entry 7 of the ledger was altered") as refused:
+            attempt()
+        assert "\n" not in str(refused.value)
+
+
+def test_an_edited_answer_is_not_repeated(three: Ledger, place: str) -> None:
+    by_hand(place, """UPDATE dpselect_ledger_entries SET body = '{"answer":"y"}' WHERE number = 3""")
+    with pytest.raises(LedgerError, match="entry 3 of the ledger was altered"):
+        three.ask({"question": 0}, cost=0.1, draw=lambda: pytest.fail("data was touched"))
+
+
+@pytest.mark.parametrize(
+    "deed", ["UPDATE dpselect_ledger_entries SET who = 'eve'", "DELETE FROM dpselect_ledger_entries"]
+)
+def test_a_slip_of_the_hand_changes_nothing(three: Ledger, place: str, deed: str) -> None:
+    database = Database(place)
+    with pytest.raises(LedgerError, match="only added, never changed"):
+        database.write(lambda connection, _: connection.execute(text(deed)), lock=1)
+    database.close()
+    assert three.verify().holds
+
+
+def test_every_column_is_in_the_digest(three: Ledger) -> None:
+    """What a new column would need."""
+    assert set(COLUMNS) | {"dataset", "number"} == {column.name for column in ENTRIES.columns}
+    entry = next(three.entries())
+    assert digest_of(entry, "homes") == entry.digest != digest_of(entry, "home")
+
+
+@pytest.mark.parametrize("text", ["", "3", "3:abc", "x:" + "a" * 64, "0:" + "a" * 64, "3:" + "A" * 64, None])
+def test_an_anchor_that_is_none_is_refused(text: Any) -> None:
+    with pytest.raises(InvalidParameter, match="anchor"):
+        Anchor.read(text)
+
+
+class TestVersions:
+    def test_an_older_ledger_is_upgraded_and_keeps_its_entries(
+        self, place: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as older:
+            older.setattr(schema_module, "MIGRATIONS", MIGRATIONS[:1])
+            with Ledger.create(place, dataset="homes", total=Total.pure(1.0)) as made:
+                made.ask({"question": 1}, cost=0.25, draw=lambda: "x")
+                anchor = made.balance().anchor
+        with Ledger.open(place, anchor=anchor) as opened:
+            assert opened.balance().spent == 0.25
+            assert opened.verify().holds
+        database = Database(place)
+        assert database.read(schema_module.version_of) == len(MIGRATIONS)
+        with pytest.raises(LedgerError, match="only added"):
+            database.write(lambda found, _: found.execute(text("DELETE FROM dpselect_ledger_entries")), lock=1)
+        database.close()
+
+    def test_a_newer_ledger_is_refused(self, ledger: Ledger, place: str) -> None:
+        by_hand(place, "UPDATE dpselect_ledger_schema SET version = 99")
+        with pytest.raises(LedgerError, match=r"version 99 .* use a newer dpselect"):
+            Ledger.open(place)
+
+    def test_what_is_no_ledger_is_refused(self, tmp_path: Path) -> None:
+        stranger = tmp_path / "notes.txt"
+        stranger.write_text("not a database, but long enough to look at " * 100)
+        stranger.chmod(0o600)
+        with pytest.raises(LedgerError, match="not a database"):
+            Ledger.open(stranger)
+        assert stranger.read_text().startswith("not a database")
+
+
+def test_a_backup_by_the_databases_own_means_verifies(tmp_path: Path) -> None:
+    import sqlite3
+
+    with Ledger.create(tmp_path / "a.ledger", dataset="homes", total=Total.pure(1.0)) as made:
+        made.ask({"question": 1}, cost=0.25, draw=lambda: "x")
+        source, target = sqlite3.connect(tmp_path / "a.ledger"), sqlite3.connect(tmp_path / "b.ledger")
+        source.backup(target)
+        source.close()
+        target.close()
+        (tmp_path / "b.ledger").chmod(0o600)
+        with Ledger.open(tmp_path / "b.ledger", anchor=made.balance().anchor) as copy:
+            assert copy.verify().holds

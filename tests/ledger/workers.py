@@ -1,0 +1,133 @@
+"""Processes that use a ledger and may be killed; run as a script by the kill and race tests.
+
+Everything is imported once, then children are forked: a child opens the ledger by itself, so it shares nothing with the
+others but the database. What a child shows goes to a log with one ``write`` per line, which a SIGKILL cannot tear.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+from dpselect.errors import BudgetExhausted
+from dpselect.ledger import Ledger, filter_on
+
+COST = 0.01
+
+
+class Log:
+    """Where answers get out."""
+
+    def __init__(self, path: str) -> None:
+        self._handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def write(self, **line: Any) -> None:
+        os.write(self._handle, json.dumps(line).encode() + b"\n")
+
+
+def die_at(step: int) -> None:
+    """SIGKILL this process just before its ``step``-th statement or commit reaches the database."""
+    left = [step]
+
+    def count(*_: Any) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for name in ("before_cursor_execute", "after_cursor_execute", "commit"):
+        event.listen(Engine, name, count)
+
+
+def ask_questions(place: str, log: Log, seed: int, show_first: bool) -> None:
+    """Questions of which many are asked by others too, some settled below their reservation."""
+    chance = random.Random(seed)
+    with Ledger.open(place, who=f"worker {seed}") as ledger:
+        while True:
+            question = {"question": chance.randrange(3000)}
+            answer = f"drawn by {seed}"
+            if show_first:
+                log.write(question=question["question"], answer=answer, cost=COST)
+            try:
+                held = ledger.reserve(question, cost=COST)
+            except BudgetExhausted:
+                return
+            if held.settled is None:
+                cost = COST * chance.choice([1.0, 0.5])
+                answered = ledger.settle(held, {"text": answer, "cost": cost}, cost=cost)
+                found, number, digest = answered.answer, answered.entry.number, answered.entry.digest
+            else:
+                found, number, digest = held.settled.content["answer"], held.settled.number, held.settled.digest
+            if not show_first:
+                log.write(question=question["question"], answer=found["text"], cost=found["cost"])
+            log.write(settled=number, digest=digest)
+
+
+def stream(place: str, log: Log, seed: int) -> None:
+    """Charges of a stream, a stretch at a time."""
+    with Ledger.open(place, who=f"stream {seed}") as ledger:
+        try:
+            with filter_on(ledger, question={"verb": "watch"}, stretch=5 * COST) as budget:
+                for number in range(10_000):
+                    budget.charge(COST / 4)
+                    log.write(question=f"{seed} {number}", answer="⊥", cost=COST / 4)
+        except BudgetExhausted:
+            return
+
+
+def kill(place: str, log_path: str, processes: int, *, show_first: bool) -> None:
+    """So many children, each killed: half of them at a statement of their own, half by the clock."""
+    chance = random.Random(processes)
+    for seed in range(processes):
+        child = os.fork()
+        if child == 0:
+            log = Log(log_path)
+            if seed % 2:
+                # Opening the ledger takes about 20 of these; a question 25.
+                die_at(chance.randrange(20, 120))
+            if seed % 5 == 4:
+                stream(place, log, seed)
+            else:
+                ask_questions(place, log, seed, show_first)
+            os._exit(0)
+        chance.random()
+        if seed % 2 == 0:
+            time.sleep(chance.uniform(0.0, 0.12))
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def race(place: str, log_path: str, processes: int) -> None:
+    """So many children at once, until nothing more fits."""
+    children = []
+    for seed in range(processes):
+        child = os.fork()
+        if child == 0:
+            log, count = Log(log_path), 0
+            with Ledger.open(place, who=f"racer {seed}", patience=120.0) as ledger:
+                try:
+                    while True:
+                        ledger.ask({"racer": seed, "question": count}, cost=COST, draw=lambda: "x")
+                        log.write(question=f"{seed} {count}", answer="x", cost=COST)
+                        count += 1
+                except BudgetExhausted:
+                    pass
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            sys.exit("a racer failed")
+
+
+if __name__ == "__main__":
+    deed, where, out, count = sys.argv[1:5]
+    if deed == "race":
+        race(where, out, int(count))
+    else:
+        kill(where, out, int(count), show_first=deed == "show-first")
