@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,23 +16,9 @@ DATABASES = ("sqlite", "postgresql")
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """The URL of a server: ``DPSELECT_TEST_POSTGRESQL``, or one that pgserver starts."""
-    given = os.environ.get("DPSELECT_TEST_POSTGRESQL")
-    if given:
-        yield given
-        return
-    pgserver = pytest.importorskip("pgserver", reason="no PostgreSQL: set DPSELECT_TEST_POSTGRESQL or install pgserver")
-    with tempfile.TemporaryDirectory(prefix="dpselect-pg-", ignore_cleanup_errors=True) as folder:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        try:
-            yield server.get_uri()
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                server.cleanup()
+def postgres_server(postgres: Any) -> str:
+    """The URL of a real server."""
+    return postgres.url("meters").replace("postgres://", "postgresql://")
 
 
 @pytest.fixture(scope="session")

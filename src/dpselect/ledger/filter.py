@@ -7,10 +7,13 @@ answered. Between stretches a charge is a comparison of whole numbers and touche
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Self
+import math
+from abc import abstractmethod
+from typing import Any, Self, TypeAlias
 
 from dpselect.checks import one, positive, refuse
-from dpselect.composition.declared_filters import DeclaredFilter, ZCDPFilter
+from dpselect.composition.costs import declared
+from dpselect.composition.declared import ZCDPFilter
 from dpselect.composition.filter import Filter, HeldRun, RunTerms, State, Watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted, StateRefused
@@ -18,6 +21,10 @@ from dpselect.ledger.amounts import NOTHING, PER_EPSILON, Amounts, shown_down, u
 from dpselect.ledger.records import Reservation
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.wording import written
+from dpselect.privacy.loss import Loss
+
+#: The stretch in use and what it was used for.
+Books: TypeAlias = tuple[Reservation | None, Amounts]
 
 #: A stretch is this part of the total, unless told otherwise: so much is lost where a process dies.
 _PART = 100
@@ -46,12 +53,13 @@ class LedgerFilter(Filter):
         self._part = _parts(self._total.amounts, _PART)
         if stretch is not None:
             self._part = self._total.price(one(positive, "stretch", stretch))
-        #: The stretch in use and what it was used for: replaced together, so that no interruption parts them.
-        self._books: tuple[Reservation | None, Amounts] = None, NOTHING
         self._charges = 0
         self._open = True
         #: What is charged outside the stretch, by the last look.
         self._outside = ledger.balance().charged
+
+    def _no_books(self) -> Books:
+        return None, NOTHING
 
     def __enter__(self) -> Self:
         return self
@@ -83,11 +91,47 @@ class LedgerFilter(Filter):
 
     def fits(self, cost: Any) -> bool:
         """Whether a release of this cost may go ahead; another process may be quicker all the same."""
-        return self._fits(cost)
-
-    def _fits(self, cost: Any) -> bool:
         price = self._total.price(cost)
         return price <= self._unused or self._total.fits(self._look() + price)
+
+    def charge(self, cost: Any) -> None:
+        """Count a release of this cost, before it is shown; raises ``BudgetExhausted`` and counts nothing if it does
+        not fit.
+
+        Touches the database where the stretch is used up, and only there.
+        """
+        known = declared(cost)
+        price = self._total.price(known)
+        self._check_process()
+        with self._lock:
+            counted = None
+            while counted is None:
+                books = self._books
+                self._check_open()
+                if self._held is not None:
+                    raise StateRefused(
+                        "an open run holds the rest of this stretch; end the run before charging anything"
+                    )
+                if not price <= self._unused:
+                    self._charge_next_stretch(price, known, drawn=known is not cost and not isinstance(cost, Loss))
+                    continue
+                after = books[0], books[1] + price
+                # In one step: a signal handler that charged in the meantime has changed the books; read them anew.
+                if self._books is books and self._held is None: self._books = counted = after  # noqa: E701 # fmt: skip
+            self._charges += 1
+
+    def _charge_next_stretch(self, price: Amounts, cost: Any, *, drawn: bool, run: HeldRun | None = None) -> None:
+        try:
+            self._next_stretch(price, run=run)
+        except BudgetExhausted:
+            self._look()
+            raise self._exhausted(cost, drawn=drawn) from None
+
+    def _with(self, books: Books, cost: Any) -> Books:
+        return books[0], books[1] + self._total.price(cost)
+
+    def _within(self, books: Books) -> bool:
+        return books[0] is not None and books[1] <= books[0].entry.amounts
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` promised for everything on this data set."""
@@ -106,46 +150,66 @@ class LedgerFilter(Filter):
                 self._outside, self._books = self._outside + used, (None, NOTHING)
 
     @property
+    def _now(self) -> Books:
+        books: Books = self._books
+        return books
+
+    @property
     def _unused(self) -> Amounts:
         """What is left of the stretch."""
-        stretch, used = self._books
+        stretch, used = self._now
         return NOTHING if stretch is None else stretch.entry.amounts - used
 
     def _look(self) -> Amounts:
         """What is charged now, by a look at the ledger; of the own stretch, what was used."""
-        stretch, used = self._books
+        stretch, used = self._now
         charged = self._ledger.balance().charged
-        self._outside = charged if stretch is None else charged - stretch.entry.amounts
-        return self._outside + used
+        outside = charged if stretch is None else charged - stretch.entry.amounts
+        self._outside = outside
+        return outside + used
 
-    def _count(self, cost: Any) -> None:
-        price = self._total.price(cost)
+    def _check_open(self) -> None:
         if not self._open:
             raise StateRefused("this filter is closed; nothing more can be charged")
-        if not price <= self._unused:
-            self._next_stretch(price)
-        stretch, used = self._books
-        self._books = stretch, used + price
-        self._charges += 1
 
-    def _next_stretch(self, least: Amounts) -> None:
+    def _next_stretch(self, least: Amounts, *, run: HeldRun | None = None) -> None:
         """End the stretch and reserve another one that has ``least`` in it; raises where that does not fit.
 
-        Before the ledger is asked the old stretch is let go. Whatever interrupts this then, what was used of it stays
-        charged: it is settled, or it was not and is charged in full.
+        ``run`` is the open run, if there is one, and ``least`` then covers all of it. Before the ledger is asked the
+        old stretch is let go: whatever interrupts this, what was used of it stays charged, for it is settled, or it is
+        not and stays charged in full.
         """
         old, used = self._books
         self._books = None, NOTHING
         try:
+            if self._held is not run:  # looked at last: a signal handler may have opened one in the meantime
+                raise StateRefused("an open run holds the rest of this stretch; end the run first")
             found = self._ledger.exchange(
                 old, used, self._report(), least=least, wish=least.at_least(self._part), question=self._question
             )
-        except BudgetExhausted:
-            self._books = old, used  # the transaction was not committed
+        except (BudgetExhausted, StateRefused):
+            self._books = old, used  # nothing was committed
             raise
         self._outside = found.entry.sums - found.entry.amounts
         self._charges = 0
         self._books = found, NOTHING
+
+    def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            self._held = held if self._held is None else self._held
+            if self._held is not held:
+                raise StateRefused("this filter already has an open run; end that one first")
+            try:
+                self._admit(held, watcher, horizon)
+            except BaseException:
+                self._held = None if self._held is held else self._held
+                raise
+
+    @abstractmethod
+    def _admit(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
+        """Set aside what the run needs to start, in a new stretch where need be."""
 
     def _report(self) -> str:
         return written("answer", {"answer": {"charges": self._charges}})
@@ -184,26 +248,19 @@ class RealisedLedgerFilter(LedgerFilter):
     covers_kept_threshold = True
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
-        """A run may spend all that is left, stretch by stretch."""
+        """A run may spend all that is left, stretch by stretch; nothing is due before it."""
         left = self._unused
         if not self._first_price(watcher) <= left:
             left = self._total.amounts - self._look()
-        return RunTerms(allowed=shown_down(left.epsilon, PER_EPSILON))
+        return RunTerms(allowed=shown_down(left.epsilon, PER_EPSILON), books=self._books)
 
-    def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
-        self._check_process()
-        with self._lock:
-            if self._held is not None:
-                raise StateRefused("this filter already has an open run; end that one first")
-            if not self._open:
-                raise StateRefused("this filter is closed; no run can start")
-            first = self._first_price(watcher)
-            if not first <= self._unused:
-                # Where not even one question fits the run is refused by its own rule, as in memory.
-                with contextlib.suppress(BudgetExhausted):
-                    self._next_stretch(first)
-            held._allowed = shown_down(self._unused.epsilon, PER_EPSILON)
-            self._held = held
+    def _admit(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
+        first = self._first_price(watcher)
+        if not first <= self._unused:
+            # Where not even one question fits the run is refused by its own rule, as in memory.
+            with contextlib.suppress(BudgetExhausted):
+                self._next_stretch(first, run=held)
+        held._allowed = shown_down(self._unused.epsilon, PER_EPSILON)
 
     def _set_aside(self, held: HeldRun, epsilon: float) -> bool:
         """Make sure that the open run may come to ``epsilon``, by another stretch where need be."""
@@ -215,34 +272,52 @@ class RealisedLedgerFilter(LedgerFilter):
             if not needed <= self._unused:
                 try:
                     # The new stretch covers all of the run, what it has cost so far included.
-                    self._next_stretch(needed)
+                    self._next_stretch(needed, run=held)
                 except BudgetExhausted:
                     return False
             held._allowed = shown_down(self._unused.epsilon, PER_EPSILON)
             return True
+
+    def _settle(self, held: HeldRun, epsilon: float) -> None:
+        # Who asked for room before each question never settles above it; who did not is charged all the same.
+        above = self._held is held and isinstance(epsilon, float | int) and epsilon > held.allowed
+        if above and not self._set_aside(held, float(epsilon)):
+            raise refuse("epsilon", epsilon, f"at most what the run was allowed, {held.allowed!r}")
+        super()._settle(held, epsilon)
 
     def _first_price(self, watcher: Watcher) -> Amounts:
         """The worst that the first question of a run can cost."""
         table = loss_table(watcher)
         return self._total.price(max(table.loss(1, 0), table.loss(0, 1)))
 
-    def _admit_run(self, terms: RunTerms) -> None:
-        """Nothing is due before a run."""
-
-    def _books_after(self, epsilon: float) -> tuple[Reservation | None, Amounts]:
-        stretch, used = self._books
-        return stretch, used + Amounts(epsilon=units_up(epsilon, PER_EPSILON))
-
-    def _keep_books(self, books: tuple[Reservation | None, Amounts]) -> None:
-        self._books = books
-        self._charges += 1
+    def _after_run(self, books: Books, epsilon: float) -> Books:
+        return books[0], books[1] + Amounts(epsilon=units_up(epsilon, PER_EPSILON))
 
 
-class DeclaredLedgerFilter(LedgerFilter, DeclaredFilter):
+class DeclaredLedgerFilter(LedgerFilter):
     """zCDP totals: a run of a sparse vector is charged its ρ before it starts, and none of it comes back."""
 
-    def _price(self, watcher: Watcher, horizon: int | None) -> float:
+    def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
+        """A run is due at its declared price."""
+        cost = self._cost(watcher, horizon)
+        if not self.fits(cost):
+            raise self._exhausted(cost)
+        return RunTerms(allowed=math.inf, books=self._books)
+
+    def _admit(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
+        cost = self._cost(watcher, horizon)
+        price = self._total.price(cost)
+        if not price <= self._unused:
+            self._charge_next_stretch(price, cost, drawn=False, run=held)
+        self._books = self._with(self._books, cost)
+        held._allowed = math.inf
+
+    def _cost(self, watcher: Watcher, horizon: int | None) -> float:
         return ZCDPFilter(self.limit)._price(watcher, horizon)
+
+    def _after_run(self, books: Books, epsilon: float) -> Books:
+        """The run was paid for when it started."""
+        return books
 
 
 def filter_on(ledger: Ledger, *, question: dict[str, Any], stretch: float | None = None) -> LedgerFilter:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from dpselect.checks import one, positive, probability, refuse
-from dpselect.composition.declared_filters import ZCDPFilter
-from dpselect.composition.odometer import Costed, plain_cost, stated_loss
+from dpselect.composition.costs import Declared, declared, in_loss, plain_cost
+from dpselect.composition.declared import ZCDPFilter
 from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, Amounts, promised, shown_down, shown_up, units_up
-from dpselect.privacy.concentrated import pure_rho
-from dpselect.privacy.loss import Loss
 
 #: The kinds of total.
 Kind = Literal["pure", "approximate", "zcdp"]
@@ -108,20 +106,14 @@ class Total:
     def price(self, cost: Any) -> Amounts:
         """A cost in units, rounded up.
 
-        A plain number is in the total's own unit (ε, or ρ); a :class:`~dpselect.privacy.loss.Loss`, or anything that
-        has one, is converted where the theory allows it and refused where it does not.
+        A plain number is in the total's own unit (ε, or ρ); a :class:`~dpselect.privacy.loss.Loss`, or what a mechanism
+        gave back, is converted where the theory allows it and refused where it does not.
         """
-        loss: Loss | float
-        if isinstance(cost, Loss):
-            loss = stated_loss(cost)
-        elif type(cost) is not float and isinstance(cost, Costed):
-            loss = stated_loss(cost.loss)
-        else:
-            loss = plain_cost(self.unit, cost)
+        known = declared(cost)
         if self.kind == "zcdp":
-            return Amounts(rho=units_up(self._rho(loss), PER_EPSILON))
-        if not isinstance(loss, Loss):
-            loss = Loss(epsilon=loss)
+            rho = known.in_rho() if isinstance(known, Declared) else plain_cost("rho", known)
+            return Amounts(rho=units_up(rho, PER_EPSILON))
+        loss = in_loss(known)
         if self.kind == "pure" and loss.delta > 0:
             raise refuse("cost", loss, "pure, with delta = 0: this data set promises no delta")
         return Amounts(epsilon=units_up(loss.epsilon, PER_EPSILON), delta=units_up(loss.delta, PER_DELTA))
@@ -133,13 +125,6 @@ class Total:
             # One step up: the double may be a little below the decimal number that was promised.
             return ZCDPFilter(math.nextafter(self.limit, math.inf)).epsilon(delta=given)
         return self.limit if given >= self.delta else math.inf
-
-    def _rho(self, cost: Loss | float) -> float:
-        if not isinstance(cost, Loss):
-            return cost
-        if cost.delta > 0:
-            raise refuse("cost", cost, "a rho or a pure loss: an approximate loss has no zCDP")
-        return float(pure_rho(cost.epsilon))
 
     def document(self) -> dict[str, Any]:
         """What is written in the first entry."""
