@@ -36,16 +36,51 @@ def test_every_mechanism_answers_at_the_asked_cost(
     assert 1999 < ran.json["epsilon"] <= 2000
 
 
+def test_the_mechanism_expected_to_do_best_is_used_and_named(dpselect: Callable[..., object], readings: Path) -> None:
+    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1)
+    chosen, forced = (dpselect(*arguments, *more, "--json").json for more in ((), ("--mechanism", "gaussian")))
+    assert chosen["mechanism"] == "permute-and-flip"
+    assert "expected to fall short the least" in chosen["reason"]
+    assert chosen["advice"] is None
+    assert forced["mechanism"] == "gaussian"
+    assert forced["reason"] == "Gaussian noisy max, as asked."
+    assert chosen["expected_shortfall"] < forced["expected_shortfall"] < chosen["guess_shortfall"]
+    assert chosen["expected_hits"] > forced["expected_hits"] > chosen["guess_hits"]
+
+
+def test_the_expectation_stands_beside_a_guess_on_screen_and_page(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1, "--report", page)
+    for text in (" ".join(ran.out.split()), page.read_text()):
+        assert "the very largest 38% of the time" in text
+        assert "a guess that looks at no data: the very largest 3.23% of the time" in text
+
+
+def test_an_answer_hardly_better_than_a_guess_is_not_paid_for(dpselect: Callable[..., object], readings: Path) -> None:
+    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon")
+    refused = dpselect(*arguments, "1/100")
+    assert refused.code == 2
+    assert refused.out == ""
+    assert refused.err.count("\n") == 1
+    assert "hardly be better than a guess" in refused.err
+    assert "nothing was spent (--anyway to insist)" in refused.err
+    enough = refused.err.partition("--epsilon ")[2].split()[0]
+    assert dpselect(*arguments, enough).code == 0, "what is said to do does"
+    assert dpselect(*arguments, "1/100", "--anyway").code == 0
+
+
 def test_with_a_tiny_epsilon_the_answer_is_anything(dpselect: Callable[..., object], readings: Path) -> None:
     """The negative control: noise is really added."""
-    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/10000", "--json")
+    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/10000", "--anyway", "--json")
     answers = Counter(dpselect(*arguments).json["answer"] for _ in range(12))
     assert len(answers) > 3
 
 
 def test_a_better_mechanism_is_named_in_one_line(dpselect: Callable[..., object], readings: Path) -> None:
     arguments = ("peak", readings, *COLUMNS, "--population", 2000, "--epsilon", "0.1")
-    ran = dpselect(*arguments)
+    ran = dpselect(*arguments, "--mechanism", "gaussian")
     assert sum("--mechanism permute-and-flip is more accurate" in line for line in ran.err.splitlines()) == 1
     assert "more accurate" not in dpselect(*arguments, "--mechanism", "permute-and-flip").err
 
@@ -54,7 +89,7 @@ def test_a_seed_repeats_the_answer_and_is_called_not_private(
     dpselect: Callable[..., object], readings: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
-    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/100", "--seed", 5)
+    arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/100", "--anyway", "--seed", 5)
     runs = [dpselect(*arguments, "--json", "--report", page) for _ in range(3)]
     assert len({ran.json["answer"] for ran in runs}) == 1
     assert runs[0].json["noise"] == "reproducible"
@@ -74,7 +109,7 @@ def test_dry_run_reads_no_value(dpselect: Callable[..., object], tmp_path: Path)
         shown.append(ran.out)
     assert shown[0] == shown[1]
     rows = [json.loads(line) for line in shown[0].splitlines()]
-    assert [row["chosen"] for row in rows] == [True, False, False, False]
+    assert [row["chosen"] for row in rows] == [False, True, False, False]
     assert all(row["epsilon"] <= 1 for row in rows)
 
 

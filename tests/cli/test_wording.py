@@ -117,7 +117,7 @@ def test_a_weak_promise_is_called_weak_everywhere(dpselect: Run, readings: Path)
 
 
 def test_a_dry_run_gives_the_same_advice_as_the_answer(dpselect: Run, readings: Path) -> None:
-    asked = ("peak", readings, *PEAK[:-1], "0.1")
+    asked = ("peak", readings, *PEAK[:-1], "0.1", "--mechanism", "gaussian")
     advice = dpselect(*asked, "--json").json["advice"]
     assert "permute-and-flip" in advice
     dry = dpselect(*asked, "--dry-run")

@@ -53,7 +53,16 @@ def test_one_call_answers_whatever_holds_the_rows(rows: Any, kind: str, tmp_path
 def test_a_tiny_epsilon_answers_anything(rows: Any) -> None:
     """The negative control: noise is really added."""
     data = homes(rows)
-    assert len({data.peak(epsilon=1e-4, **JANUARY).label for _ in range(12)}) > 3
+    assert len({data.peak(epsilon=1e-4, anyway=True, **JANUARY).label for _ in range(12)}) > 3
+
+
+def test_an_answer_hardly_better_than_a_guess_costs_nothing(rows: Any) -> None:
+    data = homes(rows, total=1.0)
+    with pytest.raises(InvalidParameter, match="hardly be better than a guess"):
+        data.peak(epsilon=0.01, **JANUARY)
+    assert data.spent == 0
+    data.peak(epsilon=0.01, anyway=True, **JANUARY)
+    assert data.spent > 0
 
 
 def test_an_answer_prints_becomes_a_page_and_a_record(rows: Any, tmp_path: Path) -> None:
@@ -98,7 +107,7 @@ def test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing(row
     assert data.spent == spent
     data.watch(threshold=5, budget=0.5, **JANUARY)
     with pytest.raises(BudgetExhausted):
-        data.peak(epsilon=0.01, **JANUARY)
+        data.peak(epsilon=0.2, **JANUARY)
 
 
 def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any) -> None:
@@ -110,7 +119,7 @@ def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any) -> N
 
 
 def test_a_seeded_source_repeats_itself_and_says_so(rows: Any) -> None:
-    answers = [homes(rows, entropy=dp.SeededEntropy(5)).peak(epsilon=0.01, **JANUARY) for _ in range(3)]
+    answers = [homes(rows, entropy=dp.SeededEntropy(5)).peak(epsilon=0.01, anyway=True, **JANUARY) for _ in range(3)]
     assert len({answer.label for answer in answers}) == 1
     assert answers[0].noise == "reproducible"
     assert "not private" in str(answers[0])

@@ -16,9 +16,10 @@ def peak(
     *,
     epsilon: Annotated[Number, Parameter(help="The most the answer may cost, pure.", metavar="ε")],
     mechanism: Annotated[
-        Literal["gaussian", "permute-and-flip", "exponential", "laplace"],
-        Parameter(help="How the winner is picked; all cost ε."),
-    ] = "gaussian",
+        Literal["gaussian", "permute-and-flip", "exponential", "laplace"] | None,
+        Parameter(help="How the winner is picked; the one expected to do best if left out. All cost ε."),
+    ] = None,
+    anyway: Annotated[bool, Parameter(help="Ask also where the answer would hardly be better than a guess.")] = False,
     periods: Periods = Periods(),  # noqa: B008 - frozen
     categories: Categories = Categories(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
@@ -48,7 +49,7 @@ def peak(
         screen.show_peak_plan(plan, as_json=run.as_json)
         return
     with screen.progress("Adding up the table") as move:
-        answer = plan.ask(progress=move)
+        answer = plan.ask(anyway=anyway, progress=move)
     screen.show_answer(answer, as_json=run.as_json)
     if run.as_json:
         run.warn_of_a_seed()

@@ -139,17 +139,20 @@ class Dataset:
         end: str | None = None,
         every: Every = "day",
         categories: Sequence[str] | None = None,
-        mechanism: str = "gaussian",
+        mechanism: str | None = None,
+        anyway: bool = False,
     ) -> Peak:
         """Which period (or category) is largest: one answer, at a pure cost of at most ``epsilon``.
 
-        The parameters are those of :meth:`plan_peak`.
+        The mechanism that is expected to do best is used, or the one that is asked for. An answer that would hardly be
+        better than a guess is refused and costs nothing, unless asked for ``anyway``. Other parameters are those of
+        :meth:`plan_peak` and :meth:`candidates`.
         """
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
-        return self.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism).ask()
+        return self.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism).ask(anyway=anyway)
 
     def plan_peak(
-        self, candidates: Candidates, *, epsilon: Fraction | float, mechanism: str = "gaussian", compare: bool = False
+        self, candidates: Candidates, *, epsilon: Fraction | float, mechanism: str | None = None, compare: bool = False
     ) -> PeakPlan:
         """What asking for the peak would cost and how good the answer would be; reads nothing, spends nothing.
 
@@ -159,8 +162,8 @@ class Dataset:
             The public periods or categories, as from :meth:`candidates`.
         epsilon : number
             The most the answer may cost.
-        mechanism : {"gaussian", "permute-and-flip", "exponential", "laplace"}
-            How the winner is picked.
+        mechanism : {"gaussian", "permute-and-flip", "exponential", "laplace"}, optional
+            How the winner is picked; if left out, the one that is expected to do best.
         compare : bool
             Try every mechanism on simulated data, also those that cannot change the advice.
         """

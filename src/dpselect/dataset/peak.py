@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpselect.checks import refuse
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.dataset import Dataset, period_word
+from dpselect.errors import InvalidParameter, refuse
 from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
@@ -19,9 +19,12 @@ from dpselect.report.words import percent
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.outcomes import Noise
-    from dpselect.planning.trial import Tried
+    from dpselect.planning.trial import ExpectedAccuracy, Tried
     from dpselect.tables import BoundedQuery, Candidates, CuratorReport
 
+
+#: An answer that falls short by more than this share of what a blind guess does is not worth its cost.
+_HARDLY_BETTER = 0.75
 
 #: The selections by the short names a person types, and by their names in the catalogue.
 NAMES = {
@@ -42,8 +45,10 @@ class PeakPlan:
         Each mechanism that was tried: at what noise, and how it does on simulated data.
     mechanism : str
         The one that will be used.
-    advice : str or None
-        One sentence where another mechanism does clearly better at the same cost.
+    guess : ExpectedAccuracy
+        What a guess that looks at no data gets on the same simulated data.
+    forced : bool
+        Whether the mechanism was asked for, not chosen.
     """
 
     dataset: Dataset
@@ -51,6 +56,8 @@ class PeakPlan:
     public: BoundedQuery
     mechanism: str
     tried: dict[str, Tried]
+    guess: ExpectedAccuracy
+    forced: bool
 
     @property
     def chosen(self) -> Tried:
@@ -72,6 +79,48 @@ class PeakPlan:
         )
 
     @property
+    def reason(self) -> str:
+        """Which mechanism is used, and why, in a sentence."""
+        title = _entry(self.chosen).title
+        if self.forced:
+            return f"{title}, as asked."
+        return f"{title}: of {len(self.tried)} with the same pure guarantee it is expected to fall short the least."
+
+    @property
+    def expectation(self) -> str:
+        """How good the answer is expected to be, beside a guess that looks at no data, in the readings' unit."""
+        return f"{self._told(self.chosen.accuracy)}; a guess that looks at no data: {self._told(self.guess)}"
+
+    def _told(self, accuracy: ExpectedAccuracy) -> str:
+        short = accuracy.shortfall * self.public.family.width * self.unit
+        return f"the very largest {percent(accuracy.hits)} of the time, {short:.3g} short of it on average"
+
+    @property
+    def useful(self) -> bool:
+        """Whether the answer is expected to be clearly better than a blind guess."""
+        return _is_useful(self.chosen.accuracy, self.guess)
+
+    @property
+    def futility(self) -> str:
+        """What to say, and what to do, where it is not."""
+        from dpselect.planning.trial import try_selections
+
+        epsilon, wanted = self.cost(self.mechanism), None
+        for _ in range(24):
+            epsilon *= 2
+            found = try_selections(
+                self.public.family, candidates=len(self.candidates), epsilon=epsilon, names=[NAMES[self.mechanism]]
+            )
+            if _is_useful(found[NAMES[self.mechanism]].accuracy, self.guess):
+                wanted = at_most(epsilon, digits=2)
+                break
+        remedy = f"‹epsilon› {wanted} would do on such data, or fewer" if wanted else "ask about fewer"
+        return (
+            f"the answer would hardly be better than a guess: expected is {self.expectation}; {remedy} and longer "
+            "periods, or more people; nothing was spent (‹anyway› to insist)"
+        )
+
+    @property
     def unit(self) -> float:
         """What a query of 1 is in the readings' unit."""
         return float(self.public.natural_unit)
@@ -85,10 +134,15 @@ class PeakPlan:
         """What to say of an ε too large to promise much."""
         return Guarantee(epsilon=self.cost(self.mechanism)).weakness
 
-    def ask(self, *, progress: Callable[[float], None] | None = None) -> Peak:
-        """Charges the budget, adds up the table, draws the noise: the answer."""
+    def ask(self, *, anyway: bool = False, progress: Callable[[float], None] | None = None) -> Peak:
+        """Charges the budget, adds up the table, draws the noise: the answer.
+
+        An answer that would hardly be better than a guess is refused and costs nothing, unless asked for ``anyway``.
+        """
         from dpselect.noise.entropy import SYSTEM_ENTROPY
 
+        if not anyway and not self.useful:
+            raise InvalidParameter(self.futility, parameter="epsilon")
         self.dataset.budget.charge(self.cost(self.mechanism))
         queries = self.dataset.read(self.candidates, progress=progress)
         entropy = self.dataset.entropy or SYSTEM_ENTROPY
@@ -117,6 +171,8 @@ class PeakPlan:
                 "unit": self.unit,
                 "expected_shortfall": one.accuracy.shortfall,
                 "expected_hits": one.accuracy.hits,
+                "guess_shortfall": self.guess.shortfall,
+                "guess_hits": self.guess.hits,
                 **({"advice": self.advice} if name == self.mechanism else {}),
                 **_note(self.weakness),
             }
@@ -140,20 +196,35 @@ class PeakPlan:
         return ["mechanism", "pure ε ≤", "noise", *in_unit, "falls short", "best found"], rows
 
 
+def _is_useful(accuracy: ExpectedAccuracy, guess: ExpectedAccuracy) -> bool:
+    return accuracy.shortfall <= _HARDLY_BETTER * guess.shortfall
+
+
 def plan_peak(
-    dataset: Dataset, candidates: Candidates, *, epsilon: Fraction | float, mechanism: str, compare: bool
+    dataset: Dataset, candidates: Candidates, *, epsilon: Fraction | float, mechanism: str | None, compare: bool
 ) -> PeakPlan:
     """See :meth:`Dataset.plan_peak`."""
-    from dpselect.planning.trial import try_selections
+    from dpselect.planning.trial import blind_accuracy, try_selections
 
-    if mechanism not in NAMES:
+    if mechanism is not None and mechanism not in NAMES:
         raise refuse("mechanism", mechanism, "one of " + ", ".join(NAMES))
     public = dataset.public_side(candidates)
     # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
-    short = {NAMES[name]: name for name in NAMES if compare or mechanism == "gaussian" or name != "gaussian"}
+    whole = compare or mechanism in (None, "gaussian")
+    short = {NAMES[name]: name for name in NAMES if whole or name != "gaussian"}
     found = try_selections(public.family, candidates=len(public), epsilon=no_more_than(epsilon), names=short)
     tried = {short[name]: replace(one, name=short[name]) for name, one in found.items()}
-    return PeakPlan(dataset=dataset, candidates=candidates, public=public, mechanism=mechanism, tried=tried)
+    # On equal terms the first in the catalogue's order is used.
+    best = min(tried, key=lambda name: tried[name].accuracy.shortfall)
+    return PeakPlan(
+        dataset=dataset,
+        candidates=candidates,
+        public=public,
+        mechanism=mechanism or best,
+        tried=tried,
+        guess=blind_accuracy(public.family, candidates=len(public)),
+        forced=mechanism is not None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -197,6 +268,10 @@ class Peak(Answer):
             "unit": plan.unit,
             "candidates": len(plan.candidates),
             "expected_shortfall": plan.chosen.accuracy.shortfall,
+            "expected_hits": plan.chosen.accuracy.hits,
+            "guess_shortfall": plan.guess.shortfall,
+            "guess_hits": plan.guess.hits,
+            "reason": plan.reason,
             "advice": plan.advice,
             **_note(plan.weakness),
         }
@@ -210,8 +285,8 @@ class Peak(Answer):
             scale = _scale_of(chosen) * plan.unit
             in_unit = f" ({at_most(scale)} in the unit of {dataset.value or 'the reading'})"
         notes = [
-            "The answer is the winner after noise: one of the largest, not surely the largest. On simulated data of "
-            f"this size it falls {percent(chosen.accuracy.shortfall)} of the range short on average.",
+            "The answer is the winner after noise: one of the largest, not surely the largest. Expected on simulated "
+            f"data of this size: {plan.expectation}.",
             NOTHING_TO_ADD
             if self.noise == "reproducible"
             else f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",
@@ -223,14 +298,13 @@ class Peak(Answer):
             answer=self.label,
             spending=Spending(spent=(self.epsilon,), above=(), budget=self.epsilon),
         )
-        name = f"{chosen.name} noisy max" if chosen.name in ("gaussian", "laplace") else chosen.name
         return Report(
             title=f"The {what} with the largest value",
             findings=(found,),
             guarantee=Guarantee(epsilon=self.epsilon, neighbours=dataset.neighbours, noise=self.noise),
             parameters=(
                 *dataset.parameters(plan.candidates),
-                ("Mechanism", name),
+                ("Mechanism", plan.reason),
                 ("Noise", _noise_in_words(chosen) + in_unit),
             ),
             notes=tuple(notes),

@@ -54,6 +54,21 @@ def expected_accuracy(mechanism: NoisyMax, *, candidates: int, times: int = 200)
     )
 
 
+def blind_accuracy(family: QueryFamily, *, candidates: int) -> ExpectedAccuracy:
+    """What a guess that looks at no data gets on the same series: any candidate, each as likely.
+
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> guess = blind_accuracy(family, candidates=365)
+    >>> guess.hits == 1 / 365, guess.shortfall > 0.05
+    (True, True)
+    """
+    values = Model().candidates(family, count=candidates)
+    return ExpectedAccuracy(
+        shortfall=float(values.max() - values.mean()) / family.width,
+        hits=float(np.mean(values == values.max())),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tried:
     """A selection at the asked ε and what to expect of it."""
