@@ -44,7 +44,7 @@ def test_seeded_answers_say_on_every_line_that_they_promise_nothing(
     ran = dpselect(*arguments, "--seed", 7, "--json")
     assert {line["noise"] for line in ran.lines} == {"reproducible"}
     assert {line["noise"] for line in dpselect(*arguments, "--json").lines} == {"private"}
-    asked = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/100")
+    asked = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/100", "--anyway")
     for command in (arguments, asked):
         seeded, private = dpselect(*command, "--seed", 7), dpselect(*command)
         assert "running sum goes" not in " ".join(seeded.out.split())
