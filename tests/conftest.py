@@ -162,7 +162,8 @@ def _run_mariadb(folder: Path) -> Iterator[Server]:
         "CREATE DATABASE meters CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci;\n"
         f"CREATE USER curator@'127.0.0.1' IDENTIFIED BY '{password}';\n"
         f"CREATE USER curator@localhost IDENTIFIED BY '{password}';\n"
-        "GRANT ALL ON *.* TO curator@'127.0.0.1' WITH GRANT OPTION;\nGRANT ALL ON *.* TO curator@localhost;\n"
+        "GRANT ALL ON *.* TO curator@'127.0.0.1' WITH GRANT OPTION;\n"
+        "GRANT ALL ON *.* TO curator@localhost WITH GRANT OPTION;\n"
     )
     data = folder / "data"
     install = [shutil.which("mariadb-install-db") or "mysql_install_db", "--no-defaults", f"--datadir={data}"]

@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from dpselect.secrets import without_secrets
+
 
 class DPSelectError(Exception):
     """Anything this package raises on purpose."""
@@ -70,7 +72,11 @@ def refuse(parameter: str, value: object, rule: str) -> InvalidParameter:
 
 
 def _shown(value: object) -> str:
-    text = str(value) if isinstance(value, Fraction) else repr(value)
+    try:
+        text = str(value) if isinstance(value, Fraction) else repr(value[:100] if isinstance(value, str) else value)
+    except Exception:  # a value may be anything, and so may what its repr does
+        text = f"a {type(value).__name__}"
+    text = without_secrets(text)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

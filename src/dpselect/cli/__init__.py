@@ -2,8 +2,48 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
+
+#: Bytes of address space below which the libraries underneath crash while they are loaded, instead of saying so.
+_LEAST_MEMORY = 4 * 2**30
+#: Seconds between being asked to end and ending in any case.
+_PATIENCE = 8
+
+
+def _prepare_process() -> str | None:
+    """What concerns the whole process: being ended politely, and little memory; a line where it cannot go on."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _leave_in_the_end()
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each of its threads reserves memory
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if limit < _LEAST_MEMORY:
+        return f"error: ulimit -v allows {limit // 2**20} MiB, and dpselect needs {_LEAST_MEMORY // 2**20}; raise it"
+    return None
+
+
+def _leave_in_the_end() -> None:
+    """Ends the process a while after it was asked to, where a library is deaf: Python's own handlers wait for it."""
+    here, there = os.pipe()
+    os.set_blocking(there, False)
+    signal.set_wakeup_fd(there, warn_on_full_buffer=False)
+
+    def wait() -> None:
+        while os.read(here, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
+            pass
+        time.sleep(_PATIENCE)
+        os.write(2, b"error: interrupted\n")
+        os._exit(130)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -12,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 1 a fault of this program, 2 bad input (one line says what to change), 3 the budget ran out, 4 the output
     could not be written, 130 interrupted, 141 the reader of the output went away.
     """
+    if arguments is None and (told := _prepare_process()):
+        print(told, file=sys.stderr)
+        return 2
     try:
         try:
             import cyclopts  # noqa: F401

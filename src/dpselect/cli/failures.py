@@ -16,6 +16,8 @@ from contextlib import suppress
 
 from dpselect.cli import output
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
+from dpselect.extras import missing_extra
+from dpselect.secrets import without_secrets
 
 DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, NOT_WRITTEN, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 130, 141
 
@@ -31,7 +33,7 @@ def one_line(text: str) -> str:
 
 def say(text: str, *, as_json: bool = False, kind: str = "error") -> None:
     """One line on standard error, as JSON when the command was asked for JSON."""
-    line = one_line(text)
+    line = one_line(without_secrets(text))
     told = json.dumps({kind: line}, ensure_ascii=False) if as_json else f"{kind}: {line}"
     with suppress(OSError):  # the exit code still tells
         print(told, file=sys.stderr, flush=True)
@@ -69,8 +71,8 @@ def guarded(arguments: Sequence[str]) -> int:
 
             say(failure.told(option_words(arguments)), as_json=as_json)
             return BAD_INPUT
-        except (KeyboardInterrupt, EOFError):
-            say("interrupted", as_json=as_json)
+        except (KeyboardInterrupt, EOFError) as failure:
+            say(str(failure) or "interrupted", as_json=as_json)
             return INTERRUPTED
         except (Exception, SystemExit) as failure:
             if output.reader_left(failure):
@@ -120,6 +122,12 @@ def _unforeseen(failure: Exception, *, as_json: bool) -> int:
     if misused is not None:
         chain = " ".join(["dpselect", *(getattr(failure, "command_chain", None) or ())])
         say(f"{one_line(misused).rstrip('.')} (see {chain} --help)", as_json=as_json)
+        return BAD_INPUT
+    if told := missing_extra(failure):
+        say(told, as_json=as_json)
+        return BAD_INPUT
+    if isinstance(failure, MemoryError):
+        say("out of memory; close other programs or raise the limit, and ask again", as_json=as_json)
         return BAD_INPUT
     if os.environ.get("DPSELECT_DEBUG"):
         traceback.print_exception(failure)

@@ -15,8 +15,8 @@ from dpselect.privacy.family import QueryFamily
 from dpselect.tables.calendar import Candidates
 from dpselect.tables.contributions import candidate_totals, examine
 from dpselect.tables.curator import CuratorReport
-from dpselect.tables.failures import engine_failures
 from dpselect.tables.guards import refuse_unread_table
+from dpselect.tables.passes import fetched
 from dpselect.tables.progress import Progress, watched
 from dpselect.tables.question import Question
 from dpselect.tables.source import open_source
@@ -115,8 +115,8 @@ def bounded_query(
         raise InvalidParameter(f"question must be a Question; got {type(question).__name__}")
     table = open_source(source)
     totals_asked = candidate_totals(table, question, candidates)
-    with engine_failures("answering the question"), watched(table, progress):
-        counted = totals_asked.to_pyarrow().to_pydict()
+    with watched(table, progress):
+        counted = fetched(totals_asked, doing="answering the question").to_pydict()
     by_key = dict(zip(counted["key"], counted["total"], strict=True))
     if not by_key:
         refuse_unread_table(table, question, candidates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpselect.tables.calendar import Candidates
 from dpselect.tables.curator import CuratorReport
-from dpselect.tables.failures import engine_failures
+from dpselect.tables.passes import fetched
 from dpselect.tables.question import Question
 from dpselect.tables.readings import rounded_quotient, steps
 from dpselect.tables.rows import described_rows, listed, slot_keys, usable_rows
@@ -78,9 +78,9 @@ def examine(table: Table, question: Question, candidates: Candidates, *, totals_
         distinct.agg(unique=distinct.count()),
     )
     found: dict[str, int] = {}
-    with engine_failures("counting rows for the curator"):
-        for part in passes:
-            found |= {name: int(number or 0) for name, number in part.to_pyarrow().to_pylist()[0].items()}
+    for part in passes:
+        counted = fetched(part, doing="counting rows for the curator").to_pylist()[0]
+        found |= {name: int(number or 0) for name, number in counted.items()}
     found["duplicates"] = found["used"] - found.pop("unique")
     if question.measure == "count":
         found["above_cap"] = found["negative"] = found["contributions_at_cap"] = 0

@@ -15,7 +15,8 @@ from typing import Any
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
-from dpselect.tables.secrets import shown
+from dpselect.secrets import shown
+from dpselect.tables.passes import read_again
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 _LONGEST_HEADER = 2**24
@@ -31,15 +32,12 @@ def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimit
         raise refuse("delimiter", delimiter, "one character, such as , or ;")
     names = _column_names(files, delimiter)
     if engine == "duckdb":
-        return ibis.duckdb.connect(**settings).read_csv(
-            files,
-            auto_detect=False,
-            header=True,
-            delim=delimiter,
-            quote='"',
-            escape='"',
-            columns=dict.fromkeys(names, "VARCHAR"),
-        )
+        connection = ibis.duckdb.connect(**settings)
+        written = {"auto_detect": False, "header": True, "delim": delimiter, "quote": '"', "escape": '"'}
+        written["columns"] = dict.fromkeys(names, "VARCHAR")
+        table = connection.read_csv(files, table_name="dpselect_csv", **written)
+        read_again(connection, lambda: connection.read_csv(files, table_name="dpselect_csv", parallel=False, **written))
+        return table
     if engine == "polars":
         import polars
 

@@ -91,7 +91,7 @@ def _unknown(doing: str, failure: Exception, likely: str) -> str:
 def _in_its_own_words(failure: Exception) -> str:
     if not os.environ.get("DPSELECT_DEBUG"):
         return ""
-    from dpselect.tables.secrets import without_secrets
+    from dpselect.secrets import without_secrets
 
     return f"; in its own words, which may hold private data: {without_secrets(' '.join(str(failure).split()))}"
 

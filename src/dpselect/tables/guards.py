@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar, Candidates
-from dpselect.tables.failures import engine_failures
 from dpselect.tables.instants import carries_zone
+from dpselect.tables.passes import fetched
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written
 from dpselect.tables.rows import described_rows, listed
@@ -74,7 +74,6 @@ def refuse_unread_table(table: Table, question: Question, candidates: Candidates
         written=(inside & rows["written"]).sum(),
         numbers=(inside & rows["reading"].notnull()).sum(),
     )
-    with engine_failures("finding out why no row counted"):
-        found = counted.to_pyarrow().to_pylist()[0]
+    found = fetched(counted, doing="finding out why no row counted").to_pylist()[0]
     seen = Seen(**{name: int(number or 0) for name, number in found.items()})
     refuse_unread(seen, place=question.time or question.category, value=question.value, candidates=candidates)

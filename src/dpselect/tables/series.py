@@ -18,6 +18,7 @@ from dpselect.tables.curator import CuratorReport
 from dpselect.tables.failures import engine_failures
 from dpselect.tables.guards import Seen, refuse_unread
 from dpselect.tables.instants import carries_zone, period_index
+from dpselect.tables.passes import fetched
 from dpselect.tables.question import exact_number, whole_number, written_sensitivity
 from dpselect.tables.readings import is_written, reading
 from dpselect.tables.rows import check_columns
@@ -88,7 +89,7 @@ def series_query(
             zoned=carries_zone(stamp) if stamp.type().is_string() else stamp.notnull() & False,
             written=is_written(number),
         )
-        found = rows.to_pyarrow().to_pydict()
+        found = fetched(rows, doing="reading the series").to_pydict()
     sums: defaultdict[int, Fraction] = defaultdict(Fraction)
     used = 0
     for key, number in zip(found["key"], found["reading"], strict=True):

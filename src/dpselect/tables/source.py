@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import glob
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import entry_points
 from itertools import count
 from pathlib import Path
@@ -13,9 +14,10 @@ from urllib.parse import parse_qsl
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
+from dpselect.secrets import shown
 from dpselect.tables.csv_files import read_csv
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
-from dpselect.tables.secrets import shown
+from dpselect.tables.memory import duckdb_settings
 
 #: An Ibis table; Ibis is imported only when one is opened.
 Table: TypeAlias = Any
@@ -68,16 +70,29 @@ def open_source(
     ibis = _ibis()
     if isinstance(data, ibis.Table):
         return data
+    if options is not None and not isinstance(options, Mapping):
+        raise refuse("options", options, "a mapping of an engine's settings, such as {'memory_limit': '3GiB'}")
+    if table is not None and not isinstance(table, str):
+        raise refuse("table", table, "the name of a table")
     settings = dict(options or {})
     if isinstance(data, str) and "://" in data and not data.startswith(_REMOTE):
         return _from_database(data, table, settings)
     if table is not None:
         raise refuse("table", table, "left out unless the data is a database URL")
     engine = _engine_name(backend)
+    if engine == "duckdb":
+        settings = duckdb_settings() | settings
     if isinstance(data, str | Path | list | tuple):
         files = _files(data)
         likely = "a broken or unfinished file" if _kind(files[0]) == "parquet" else BROKEN_FILE
-        with engine_failures(f"reading {Path(files[0]).name!r} with {backend}", likely=likely):
+        name = shown(Path(files[0]).name)
+        if files[0].startswith(_REMOTE):
+            name = shown(files[0])
+            likely = "the address, what you may read there, or DuckDB's httpfs extension, which it fetches once"
+        with engine_failures(
+            f"reading {name} with {backend}",
+            likely=likely,
+        ):
             return _from_files(files, engine, settings, delimiter)
     return _from_memory(_arrow(data), engine, settings)
 
@@ -105,15 +120,17 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
         text = str(place)
         if text.startswith(_REMOTE):
             found.append(text)
-        elif Path(text).is_dir():
+        elif _is(Path.is_dir, text):
             found += sorted(str(path) for path in Path(text).iterdir() if _kind(path.name))
-        elif Path(text).is_file():
+        elif _is(Path.is_file, text):
             found.append(text)
         else:
-            found += sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - patterns may be absolute
+            found += _matching(text)
     if not found:
         raise SourceError(f"no file matches {shown(data)}; check the path")
     kinds = {_kind(name) for name in found}
+    if len(kinds) == 1:
+        _refuse_unreadable(found, *kinds)
     if None in kinds or len(kinds) != 1:
         raise SourceError(
             f"cannot tell how to read {shown(data)}; files must end in .csv, .csv.gz or .parquet, all alike"
@@ -121,7 +138,34 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
     return found
 
 
+def _is(kind: Callable[[Path], bool], text: str) -> bool:
+    try:
+        return kind(Path(text))
+    except (OSError, ValueError):  # a name too long, or with a null in it
+        return False
+
+
+def _matching(pattern: str) -> list[str]:
+    try:
+        return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - patterns may be absolute
+    except (OSError, ValueError):  # a name too long, or with a null in it
+        return []
+
+
+def _refuse_unreadable(files: list[str], kind: str | None) -> None:
+    """Refuses what would hang or mislead: pipes and devices, and CSV files whose first line cannot be read here."""
+    for place in files:
+        remote = place.startswith(_REMOTE)
+        if not remote and not Path(place).is_file():
+            raise SourceError(f"{shown(place)} is not a plain file; write what comes through it to a file first")
+        if remote and kind == "csv":
+            raise SourceError(
+                f"CSV files are read from this machine only; download {shown(place)} first, or store Parquet there"
+            )
+
+
 def _kind(name: str) -> str | None:
+    name = name.partition("?")[0] if name.startswith(_REMOTE) else name
     return next((kind for ending, kind in _ENDINGS.items() if name.lower().endswith(ending)), None)
 
 
@@ -152,7 +196,7 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
         raise SourceError(f"a {scheme}:// source needs the name of a table; give ‹table›")
     place = rest.partition("?")[0]
     # Connecting would create the file: a slip in the path must not end as an empty answer.
-    if scheme in ("duckdb", "sqlite") and not Path(place).is_file():
+    if scheme in ("duckdb", "sqlite") and not _is(Path.is_file, place):
         raise SourceError(f"no database file at {shown(place)}; check the path")
     # The URL may hold a password, so messages name only the scheme.
     with engine_failures(
@@ -161,7 +205,7 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
         package=f"ibis-framework[{engine}]",
     ):
         if scheme == "duckdb":
-            wanted = {"read_only": True, **dict(parse_qsl(rest.partition("?")[2])), **settings}
+            wanted = {"read_only": True, **duckdb_settings(), **dict(parse_qsl(rest.partition("?")[2])), **settings}
             connection = _ibis().duckdb.connect(place, **wanted)
         else:
             if engine == "pyspark":
@@ -171,9 +215,26 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
             connection = _connected(url, engine, settings)
     with engine_failures(f"opening table {table!r}", likely="the table's name, or what you may read"):
         try:
-            return connection.table(table)
-        except _ibis().common.exceptions.TableNotFound:
-            raise SourceError(f"the database has no table {table!r}; check the name") from None
+            return _named_table(connection, table)
+        except BaseException:
+            with suppress(Exception):  # what went wrong first is what counts
+                connection.disconnect()
+            raise
+
+
+def _named_table(connection: Any, name: str) -> Table:
+    """The table of that name, or of that name in a schema: ``meters.readings``, ``catalog.meters.readings``."""
+    missing = _ibis().common.exceptions.TableNotFound
+    *within, last = name.split(".")
+    try:
+        return connection.table(name)
+    except missing:
+        if within and last:
+            try:
+                return connection.table(last, database=tuple(within) if len(within) > 1 else within[0])
+            except missing:
+                pass
+    raise SourceError(f"the database has no table {name!r}; check the name, or put its schema and a dot before it")
 
 
 def _connected(url: str, engine: str, settings: Mapping[str, Any]) -> Any:

@@ -11,8 +11,8 @@ import re
 #: Stands where a secret stood.
 HIDDEN = "***"
 
-# user:password@ behind any beginning of an address, well written or not: everything between the colon and the last @.
-_USER = re.compile(r"(?P<before>[\w.+-]+:/*|//)(?P<user>[^\s/:@]*):(?P<password>\S*)@")
+# user:password@ with or without the beginning of an address: everything between the colon and the last @.
+_USER = re.compile(r"(?P<before>(?:[\w.+-]+:/+)?)(?P<user>[^\s/:@]*):(?P<password>\S*)@")
 # A token or key given instead of a name: https://TOKEN@host.
 _TOKEN = re.compile(r"(?P<before>[\w.+-]+:/+|//)(?P<token>[^\s/:@?#]+)@")
 # Everything in a query or fragment that is given a value.

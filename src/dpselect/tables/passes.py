@@ -1,0 +1,82 @@
+"""A pass over a table: run it, read a file again in one piece where that helps, and end it when the person asks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from dpselect.tables.failures import engine_failures
+from dpselect.tables.parts import Expression
+
+#: The attribute of a connection that reads its files again, each in one piece.
+_AGAIN = "dpselect_read_in_one_piece"
+
+
+class Interrupted(KeyboardInterrupt):
+    """The person ended a pass; no noise was drawn for it, so nothing was spent on it."""
+
+
+def fetched(expression: Expression, *, doing: str) -> Any:
+    """The rows of an expression, as an Arrow table."""
+    with engine_failures(doing):
+        backend = expression.get_backend()
+        try:
+            return _interruptible(backend, expression.to_pyarrow)
+        except KeyboardInterrupt:
+            raise Interrupted(f"interrupted while {doing}; no noise was drawn, so nothing was spent on it") from None
+        except Exception as failure:
+            again = getattr(backend, _AGAIN, None)
+            if again is None or type(failure).__name__ != "InvalidInputException":
+                raise
+            delattr(backend, _AGAIN)
+            again()
+            return expression.to_pyarrow()
+
+
+def read_again(connection: Any, how: Callable[[], object]) -> None:
+    """Notes how a connection reads its files in one piece, for files that DuckDB's many readers cannot share.
+
+    Each of them starts in the middle of a file, and has to guess whether that lies inside quotes. It never reads a file
+    wrongly: where the pieces do not fit together, it gives up.
+    """
+    setattr(connection, _AGAIN, how)
+
+
+def _interruptible(backend: Any, run: Callable[[], Any]) -> Any:
+    """Runs a query that the driver of MySQL would wait for, deaf to every signal, in a thread of its own."""
+    if backend.name != "mysql":
+        return run()
+    found: list[Any] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(run())
+        except BaseException as failure:
+            failed.append(failure)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.1)
+    except KeyboardInterrupt:
+        _kill_query(backend)
+        worker.join(5)
+        raise
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def _kill_query(backend: Any) -> None:
+    with suppress(Exception):  # the server may be gone; the person wants to leave in any case
+        import MySQLdb
+
+        helper = MySQLdb.connect(**backend._con_kwargs)
+        try:
+            helper.cursor().execute(f"KILL QUERY {int(backend.con.thread_id())}")
+        finally:
+            helper.close()
