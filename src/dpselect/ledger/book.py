@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, exists, insert, select
+from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from dpselect.errors import LedgerError
 from dpselect.ledger.amounts import Amounts
@@ -17,6 +17,8 @@ from dpselect.ledger.wording import written
 #: How many entries are fetched at a time.
 PAGE = 1000
 
+_INSERT = insert(ENTRIES)
+
 
 class Book:
     """The entries of the data set ``name``, which has this ``number`` in the database.
@@ -27,27 +29,29 @@ class Book:
     def __init__(self, name: str, number: int, seen: Anchor) -> None:
         self.name = name
         self.number = number
+        mine = ENTRIES.c.dataset == number
+        retired = exists().where(mine, ENTRIES.c.kind == "retire").label("retired")
+        # Built once: putting a statement together takes longer than running it.
+        self._last = select(ENTRIES, retired).where(mine).order_by(ENTRIES.c.number.desc()).limit(1)
+        self._digest = select(ENTRIES.c.digest).where(mine, ENTRIES.c.number == bindparam("at"))
+        self._of_key = (
+            select(ENTRIES).where(mine, ENTRIES.c.key == bindparam("of")).order_by(ENTRIES.c.number.desc()).limit(1)
+        )
+        self._end = select(ENTRIES).where(mine, ENTRIES.c.kind == "settle", ENTRIES.c.reservation == bindparam("of"))
         #: The last entry this object knows to be committed: the chain may grow beyond it and never lose it.
         self.seen = seen
 
     def head(self, connection: Connection) -> tuple[Entry, bool]:
         """The last entry, which is the state, and whether the data set is retired."""
         seen = self.seen  # before looking: what is seen by then is in what is found
-        retired = exists().where(ENTRIES.c.dataset == self.number, ENTRIES.c.kind == "retire")
-        row = connection.execute(
-            select(ENTRIES, retired.label("retired"))
-            .where(ENTRIES.c.dataset == self.number)
-            .order_by(ENTRIES.c.number.desc())
-            .limit(1)
-        ).first()
+        row = connection.execute(self._last).first()
         if row is None:
             raise LedgerError("the ledger's entries are gone; nothing was released. Restore the newest backup")
         found = row._asdict()
         head = self._checked(found)
         digest: str | None = head.digest
         if head.number > seen.number:
-            there = select(ENTRIES.c.digest).where(ENTRIES.c.dataset == self.number, ENTRIES.c.number == seen.number)
-            digest = connection.execute(there).scalar()
+            digest = connection.execute(self._digest, {"at": seen.number}).scalar()
         if head.number < seen.number or digest != seen.digest:
             raise LedgerError(
                 f"the ledger is not the one that reached entry {seen.number}: it is an older copy or was rewritten; "
@@ -62,13 +66,7 @@ class Book:
 
     def asked(self, connection: Connection, key: str) -> tuple[Entry, Entry | None] | None:
         """The last reservation of a key and its end, where it has one; none where it was taken back."""
-        entry = self._one(
-            connection,
-            select(ENTRIES)
-            .where(ENTRIES.c.dataset == self.number, ENTRIES.c.key == key)
-            .order_by(ENTRIES.c.number.desc())
-            .limit(1),
-        )
+        entry = self._one(connection, self._of_key, key)
         if entry is None:
             return None
         settled = self.settled(connection, entry.number)
@@ -76,12 +74,7 @@ class Book:
 
     def settled(self, connection: Connection, reservation: int) -> Entry | None:
         """The end of a reservation."""
-        return self._one(
-            connection,
-            select(ENTRIES).where(
-                ENTRIES.c.dataset == self.number, ENTRIES.c.kind == "settle", ENTRIES.c.reservation == reservation
-            ),
-        )
+        return self._one(connection, self._end, reservation)
 
     def page(self, connection: Connection, after: int) -> list[Entry]:
         """Some entries in order, as they are: whoever reads them all checks them all."""
@@ -113,11 +106,11 @@ class Book:
     def _add(self, connection: Connection, head: Entry, entry: Entry, *, back: Amounts | None = None) -> Entry:
         sums = head.sums + entry.amounts
         sealed = entry.after(head.digest, sums if back is None else sums - back, self.name)
-        connection.execute(insert(ENTRIES), {"dataset": self.number, **sealed.row()})
+        connection.execute(_INSERT, {"dataset": self.number, **sealed.row()})
         return sealed
 
-    def _one(self, connection: Connection, wanted: Select[Any]) -> Entry | None:
-        row = connection.execute(wanted).first()
+    def _one(self, connection: Connection, wanted: Select[Any], of: str | int) -> Entry | None:
+        row = connection.execute(wanted, {"of": of}).first()
         return None if row is None else self._checked(row._asdict())
 
     def _checked(self, row: dict[str, Any]) -> Entry:
@@ -135,7 +128,7 @@ def make(connection: Connection, name: str, total: Total, who: str) -> tuple[Boo
         raise LedgerError("the database did not keep the data set it was given")
     body = written("total", {"dataset": name, "total": total.document()})
     first = Entry(1, "create", None, None, total.amounts, *_by(who), body).after(START, Amounts(), name)
-    connection.execute(insert(ENTRIES), {"dataset": number, **first.row()})
+    connection.execute(_INSERT, {"dataset": number, **first.row()})
     return Book(name, number, Anchor(1, first.digest)), first
 
 
