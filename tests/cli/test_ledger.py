@@ -1,0 +1,102 @@
+"""``dpselect ledger``: make, show, history, plot, verify, export, retire."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpselect.ledger import Ledger
+
+
+@pytest.fixture
+def place(dpselect: Callable[..., object], tmp_path: Path) -> str:
+    """A ledger of 2 with one question answered and one that crashed."""
+    found = str(tmp_path / "homes.ledger")
+    assert dpselect("ledger", "create", found, "--dataset", "homes", "--total", "2").code == 0
+    with Ledger.open(found, who="ann") as ledger:
+        ledger.ask({"verb": "peak"}, cost=0.5, draw=lambda: "monday")
+        ledger.reserve({"verb": "peak", "month": 2}, cost=0.25)
+    return found
+
+
+def test_show_says_what_is_left(dpselect: Callable[..., object], place: str) -> None:
+    shown = dpselect("ledger", "show", place, "--json").json
+    assert (shown["total"], shown["spent"], shown["remaining"], shown["questions_left"]) == (2.0, 0.75, 1.25, 3)
+    text = dpselect("ledger", "show", place).out
+    assert "█" * 15 + "·" * 25 in text
+    assert "1.25" in text
+
+
+def test_history_as_table_json_and_csv(dpselect: Callable[..., object], place: str) -> None:
+    rows = dpselect("ledger", "history", place, "--json").lines
+    assert [(row["number"], row["state"], row["answer"], row["cost"]) for row in rows] == [
+        (2, "settled", "monday", 0.5),
+        (4, "reserved", None, 0.25),
+    ]
+    table = list(csv.DictReader(io.StringIO(dpselect("ledger", "history", place, "--csv").out)))
+    assert [row["cost"] for row in table] == ["0.5", "0.25"]
+    assert "monday" in dpselect("ledger", "history", place).out
+
+
+def test_verify_prints_an_anchor_and_finds_an_older_copy(dpselect: Callable[..., object], place: str) -> None:
+    anchor = dpselect("ledger", "verify", place, "--json").json["anchor"]
+    assert dpselect("ledger", "verify", place, "--anchor", anchor).code == 0
+    ran = dpselect("ledger", "verify", place, "--anchor", "9:" + "a" * 64)
+    assert ran.code == 2
+    assert "old copy" in ran.err
+    ran = dpselect("ledger", "show", place, "--anchor", "9:" + "a" * 64)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+
+
+def test_plot_and_page_and_export(dpselect: Callable[..., object], place: str, tmp_path: Path) -> None:
+    assert dpselect("ledger", "plot", place, "--out", tmp_path / "spend.svg").code == 0
+    assert "budget ε = 2" in (tmp_path / "spend.svg").read_text()
+    assert dpselect("ledger", "history", place, "--report", tmp_path / "ledger.html").code == 0
+    page = (tmp_path / "ledger.html").read_text()
+    assert "monday" in page
+    assert "<svg" in page
+    entries = dpselect("ledger", "export", place).lines
+    assert [entry["kind"] for entry in entries] == ["create", "reserve", "settle", "reserve"]
+
+
+def test_retire(dpselect: Callable[..., object], place: str) -> None:
+    assert dpselect("ledger", "retire", place, "--reason", "the study is over").code == 0
+    shown = dpselect("ledger", "show", place, "--json").json
+    assert (shown["retired"], shown["remaining"]) == (True, 0.0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["create", "x.ledger", "--total", "1"],
+        ["create", "x.ledger", "--dataset", "x"],
+        ["create", "x.ledger", "--dataset", "x", "--total", "1", "--rho", "1"],
+        ["create", "x.ledger", "--dataset", "x", "--rho", "1"],
+        ["create", "x.ledger", "--dataset", "x", "--total", "-1"],
+        ["show", "gone.ledger"],
+        ["show", "mysql://ann:secret@host/db"],
+        ["what", "x.ledger"],
+    ],
+)
+def test_bad_input_is_one_line_and_makes_nothing(
+    dpselect: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = dpselect("ledger", *arguments)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "secret" not in ran.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["show", "--total", "3"], ["show", "--csv"], ["show", "--out", "x.svg"], ["verify", "--report", "x.html"]],
+)
+def test_what_would_be_ignored_is_refused(dpselect: Callable[..., object], place: str, options: list[str]) -> None:
+    assert dpselect("ledger", options[0], place, *options[1:]).code == 2
