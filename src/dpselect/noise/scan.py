@@ -1,29 +1,34 @@
 """Questions against one noisy threshold: exact verdicts, one at a time or by the million.
 
-The noisy threshold is drawn once, lazily, and kept; each question gets 16 random bits that name a cell of
+The noisy threshold is drawn once, to 64 bits, and kept. Its ends come from the table (:mod:`dpselect.noise.chords`), or
+from ball arithmetic where that is not sharp enough. Each question gets 16 random bits that name a cell of
 its noise. A verdict needs more bits only where the threshold falls into the very cell that was drawn. All
-cells have the same probability, so that happens once in 65,536 questions *whatever the values are*: the
-rare slow answer (about 0.1 ms) tells nothing about them (THEORY §7).
+cells have the same probability, so that happens once in 65,536 questions *whatever the values are* (the threshold's
+own width adds at most a hundredth to that): the rare slow answer (about 0.1 ms) tells nothing about them (THEORY §7).
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import refuse
 from dpselect.errors import InvalidData, StateRefused
+from dpselect.noise.chords import enclose
 from dpselect.noise.draw import LazyDraw, NoisyValue, compare, exact_ball
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
 from dpselect.noise.inputs import (
     Exact,
+    FloatScores,
     Scores,
     Values,
-    exact_scale,
+    check_scale,
     exactly,
     nearest_double,
     private_rational,
@@ -35,10 +40,17 @@ from dpselect.precision import working_precision
 #: Stop after the first ⊤, or answer everything.
 Until: TypeAlias = Literal["first", "all"]
 
+_WORD = np.dtype(np.uint16)
 _FIRST_BLOCK = 1 << 10
 _BLOCK = 1 << 15
 # Differences of doubles up to here do not overflow.
 _LARGEST_QUICK = 2.0**1022
+
+
+class _Parameters(NamedTuple):
+    threshold: Fraction
+    scale_threshold: Fraction
+    scale_query: Fraction
 
 
 class NoisyThreshold:
@@ -80,9 +92,11 @@ class NoisyThreshold:
         entropy: Entropy = SYSTEM_ENTROPY,
         draw: LazyDraw | None = None,
     ) -> None:
-        self._threshold = exactly("threshold", threshold)
-        self._scale_threshold = exact_scale("scale_threshold", scale_threshold)
-        self._scale_query = exact_scale("scale_query", scale_query)
+        # Checked now; made fractions when a comparison needs them.
+        usual = type(threshold) is float and math.isfinite(threshold)
+        self._threshold = threshold if usual else exactly("threshold", threshold)
+        self._scale_threshold = check_scale("scale_threshold", scale_threshold)
+        self._scale_query = check_scale("scale_query", scale_query)
         self._law = law
         self._entropy = entropy
         self._forks = forks()
@@ -91,16 +105,14 @@ class NoisyThreshold:
         self._lower_ends, self._upper_ends = law.cell_lists
         if draw is None:
             draw = LazyDraw(law, entropy=entropy)
-        while None in draw.balls() or draw.length < 64:
             draw.refine()
         self._draw = draw
         self._cuts: dict[Fraction, tuple[float, float]] = {}
         # For questions that are doubles: the origin, the factor from differences to distances, and the cuts.
-        self._origin = Fraction(nearest_double(self._threshold, clip=True))
-        self._zero = float(self._origin)
+        self._zero = nearest_double(self._threshold, clip=True)
         self._unit = nearest_double(self._scale_query)
         self._quick = _LARGEST_QUICK if abs(self._zero) <= _LARGEST_QUICK else -1.0
-        self._below, self._above = self._cut(self._origin)
+        self._below, self._above = self._quick_cut() or self._cut(Fraction(self._zero))
 
     def __repr__(self) -> str:
         return f"NoisyThreshold(law={self._law.name})"
@@ -137,40 +149,52 @@ class NoisyThreshold:
         if self._forks != forks():
             raise self._forked()
         questions = scores(values)
-        nearest = questions.near(self._threshold)
-        distances = questions.distances(origin=nearest, scale=self._scale_query)
-        origin = Fraction(nearest)
+        if type(questions) is FloatScores:
+            distances = questions.distances(origin=self._zero, scale=self._unit)
+            cut = self._below, self._above
+        else:
+            nearest = questions.near(self._exact.threshold)
+            distances = questions.distances(origin=nearest, scale=self._scale_query)
+            cut = self._cut(Fraction(nearest))
         verdicts = np.empty(len(questions), dtype=np.bool_)
         start, size = 0, _FIRST_BLOCK if until == "first" else _BLOCK
         while start < len(questions):
             stop = min(start + size, len(questions))
-            answered = self._ask_block(distances(start, stop), start, questions, origin=origin, until=until)
+            answered = self._ask_block(distances(start, stop), start, questions, cut=cut, until=until)
             verdicts[start : start + len(answered)] = answered
             if until == "first" and answered[-1]:
                 return verdicts[: start + len(answered)].copy()
             start, size = stop, _BLOCK
         return verdicts
 
+    # Distances beyond the doubles meet infinite ends as NaN, for which both comparisons fail: undecided.
+    @np.errstate(invalid="ignore")
     def _ask_block(
         self,
         distance: NDArray[np.float64],
         start: int,
         questions: Scores,
         *,
-        origin: Fraction,
+        cut: tuple[float, float],
         until: Until,
     ) -> NDArray[np.bool_]:
-        below, above = self._cut(origin)
-        cells = self._entropy.words(len(distance), dtype=np.uint16)
+        below, above = cut
+        cells = self._entropy.words(len(distance), dtype=_WORD)
         ends = self._law.cells
-        # Distances beyond the doubles meet infinite ends as NaN, for which both comparisons fail: undecided.
-        with np.errstate(invalid="ignore"):
-            surely_above = ends.lower.take(cells) + distance > above
-            possibly_above = ~(ends.upper.take(cells) + distance < below)
-        if until == "first" and surely_above.any():
-            last = int(surely_above.argmax()) + 1
-            surely_above, possibly_above = surely_above[:last], possibly_above[:last]
-        for at in np.flatnonzero(possibly_above & ~surely_above).tolist():
+        score = ends.lower.take(cells)
+        score += distance
+        surely_above: NDArray[np.bool_] = score > above
+        score = ends.upper.take(cells)
+        score += distance
+        decided = score < below
+        decided |= surely_above
+        if until == "first":
+            first = int(surely_above.argmax())
+            if surely_above[first]:
+                surely_above, decided = surely_above[: first + 1], decided[: first + 1]
+        if decided[decided.argmin()]:
+            return surely_above
+        for at in (~decided).nonzero()[0].tolist():
             surely_above[at] = self._settle(questions.exact(start + at), int(cells[at]))
             if until == "first" and surely_above[at]:
                 return surely_above[: at + 1]
@@ -186,8 +210,9 @@ class NoisyThreshold:
             raise InvalidData("value must be a finite number") from None
         if self._forks != forks():
             raise self._forked()
-        below, above = self._cut(self._threshold)
-        distance = nearest_double((number - self._threshold) / self._scale_query)
+        exact = self._exact
+        below, above = self._cut(exact.threshold)
+        distance = nearest_double((number - exact.threshold) / exact.scale_query)
         cell = self._cell()
         if distance + self._upper_ends[cell] < below:
             return False
@@ -197,14 +222,39 @@ class NoisyThreshold:
 
     def _settle(self, value: Fraction, cell: int) -> bool:
         """The verdict where 16 bits do not decide."""
+        exact = self._exact
         question = NoisyValue(
             value,
-            scale=self._scale_query,
+            scale=exact.scale_query,
             draw=LazyDraw(self._law, entropy=self._entropy, prefix=cell, length=16),
         )
-        threshold = NoisyValue(self._threshold, scale=self._scale_threshold, draw=self._draw)
+        threshold = NoisyValue(exact.threshold, scale=exact.scale_threshold, draw=self._draw)
         with self._lock:
             return compare(question, threshold) > 0
+
+    @cached_property
+    def _exact(self) -> _Parameters:
+        return _Parameters(Fraction(self._threshold), Fraction(self._scale_threshold), Fraction(self._scale_query))
+
+    def _quick_cut(self) -> tuple[float, float] | None:
+        """:meth:`_cut` for doubles measured from a threshold that is one of them, without ball arithmetic.
+
+        ``None`` where the draw's enclosure by chords would leave a hundredth more questions undecided than a point:
+        no cell is narrower than 2^-16.
+        """
+        law, draw = self._law, self._draw
+        if not (type(self._threshold) is float and draw.length == 64 and type(self._scale_threshold) is float):
+            return None
+        ratio = self._scale_threshold / self._unit
+        ends = enclose(law, draw.prefix)
+        if ends is None or type(self._scale_query) is not float or not 2.0**-100 < ratio < 2.0**100:
+            return None
+        least, most = ratio * ends[0], ratio * ends[1]
+        if most - least > 2.0**-23:
+            return None
+        # Of this a score near t needs less than a quarter, and the two roundings of t less than a sixteenth.
+        room = 2.0**-46 * (max(abs(least), abs(most)) + 65536.0)
+        return least - room, most + room
 
     def _cut(self, origin: Fraction) -> tuple[float, float]:
         """Scores below the first are ⊥ for certain, scores above the second ⊤, rounding errors included.
@@ -215,6 +265,8 @@ class NoisyThreshold:
         """
         if origin not in self._cuts:
             with self._lock:
+                while None in self._draw.balls() or self._draw.length < 64:
+                    self._draw.refine()
                 while True:
                     least, most = self._enclose(origin)
                     room = 2.0**-46 * (max(abs(least), abs(most)) + 65536.0)
@@ -229,8 +281,8 @@ class NoisyThreshold:
         """Doubles around the noisy threshold, as a distance from ``origin``."""
         lower, upper = self._draw.balls()
         with working_precision(self._draw.length + 80):
-            shift, scale = exact_ball(self._threshold - origin), exact_ball(self._scale_threshold)
-            unit = exact_ball(self._scale_query)
+            shift, scale = exact_ball(self._exact.threshold - origin), exact_ball(self._exact.scale_threshold)
+            unit = exact_ball(self._exact.scale_query)
             return double_below((shift + scale * lower) / unit), double_above((shift + scale * upper) / unit)
 
     def _forked(self) -> StateRefused:
