@@ -89,7 +89,7 @@ class LossTable:
     def reach(self, below: int, *, budget: float) -> Reach:
         """How far a run with ``below`` ⊥ that ends at its first ⊤ can go within ``budget``."""
         while True:
-            found = int(np.searchsorted(self._worst, budget, side="right")) - 1
+            found = int(self._worst.searchsorted(budget, side="right")) - 1
             if found < len(self._worst) - 1:
                 return Reach(found, 0, final=True)
             if below <= found:

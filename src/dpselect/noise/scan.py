@@ -167,7 +167,7 @@ class NoisyThreshold:
             start, size = stop, _BLOCK
         return verdicts
 
-    # Distances beyond the doubles meet infinite ends as NaN, for which both comparisons fail: undecided.
+    # Distances beyond the doubles meet infinite ends as NaN, for which every comparison fails: undecided.
     @np.errstate(invalid="ignore")
     def _ask_block(
         self,
@@ -180,25 +180,40 @@ class NoisyThreshold:
     ) -> NDArray[np.bool_]:
         below, above = cut
         cells = self._entropy.words(len(distance), dtype=_WORD)
-        ends = self._law.cells
-        score = ends.lower.take(cells)
+        score = self._law.cells.upper.take(cells)
+        score += distance
+        surely_below = score < below
+        if until == "first":
+            return self._up_to_the_first(surely_below, cells, distance, start, questions, above=above)
+        score = self._law.cells.lower.take(cells)
         score += distance
         surely_above: NDArray[np.bool_] = score > above
-        score = ends.upper.take(cells)
-        score += distance
-        decided = score < below
-        decided |= surely_above
-        if until == "first":
-            first = int(surely_above.argmax())
-            if surely_above[first]:
-                surely_above, decided = surely_above[: first + 1], decided[: first + 1]
-        if decided[decided.argmin()]:
-            return surely_above
-        for at in (~decided).nonzero()[0].tolist():
+        for at in (~(surely_above | surely_below)).nonzero()[0].tolist():
             surely_above[at] = self._settle(questions.exact(start + at), int(cells[at]))
-            if until == "first" and surely_above[at]:
-                return surely_above[: at + 1]
         return surely_above
+
+    def _up_to_the_first(
+        self,
+        surely_below: NDArray[np.bool_],
+        cells: NDArray[np.uint16],
+        distance: NDArray[np.float64],
+        start: int,
+        questions: Scores,
+        *,
+        above: float,
+    ) -> NDArray[np.bool_]:
+        """The verdicts up to the first ⊤; only those that are not ⊥ for certain are looked at again."""
+        lower = self._law.cells.lower
+        at = int(surely_below.argmin())
+        while not surely_below[at]:
+            cell = cells.item(at)
+            if distance.item(at) + lower.item(cell) > above or self._settle(questions.exact(start + at), cell):
+                verdicts = np.zeros(at + 1, dtype=np.bool_)
+                verdicts[at] = True
+                return verdicts
+            surely_below[at] = True
+            at += int(surely_below[at:].argmin())
+        return np.zeros(len(cells), dtype=np.bool_)
 
     def _ask_exactly(self, value: Exact) -> bool:
         """The same question for ints, Fractions and other numbers, none of them rounded."""
