@@ -35,10 +35,13 @@ class WatchedEntropy(SeededEntropy):
         self.words_given.append(given)
         return given
 
-    def prefixes(self) -> list[tuple[int, int]]:
+    def prefixes(self, candidates: int) -> list[tuple[int, int]]:
         """The bits every candidate of a one-block noisy maximum got at once: (prefix, length) each."""
-        cells = self.words_given[0].tolist()
-        tail_bytes = self.words_given[1].tolist() if max(cells) >= FIRST_TAIL_CELL else []
+        cells = self.words_given[0][:candidates].tolist()
+        # What came with the cells serves the tail, unless it is too little.
+        spare = self.words_given[0][candidates:].view(np.uint8).tolist()
+        tail = sum(cell >= FIRST_TAIL_CELL for cell in cells)
+        tail_bytes = spare if tail <= len(spare) else self.words_given[1].tolist()
         return [(c << 8 | tail_bytes.pop(0), 24) if c >= FIRST_TAIL_CELL else (c, 16) for c in cells]
 
 

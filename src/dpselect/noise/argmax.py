@@ -4,8 +4,7 @@ Every candidate gets 16 random bits, which name a cell of the noise with known e
 uppermost 1/256 get 8 more. A candidate stays only while its upper end reaches the best lower end seen.
 Nearly always one is left; if not, the rest is decided by drawing more bits (THEORY §7).
 
-A handful of candidates goes the same way in plain Python, bit for bit: a call on an array costs as much as several
-candidates.
+A handful of candidates goes the same way in plain Python: a call on an array costs as much as several candidates.
 
 Time that does not tell: every candidate goes through the same passes whatever the values are, and how many
 are split a second time depends on the random bits alone. What remains: candidates that are still tied get
@@ -184,12 +183,18 @@ class _Many(_Noised):
     def __init__(self, distance: NDArray[np.float64], *, law: Law, entropy: Entropy) -> None:
         super().__init__(law=law, entropy=entropy)
         self._distance = distance
-        self._cells: NDArray[np.uint16] = entropy.words(len(distance), dtype=_WORD)
+        # One draw, with bytes to spare for four times the tail there will be on average.
+        number = len(distance)
+        words = entropy.words(number + (number >> 7) + 8, dtype=_WORD)
+        self._cells: NDArray[np.uint16] = words[:number]
         self._upper = upper = law.cells.upper.take(self._cells)
         self._tail = tail = (self._cells >= _FIRST_OF_TAIL).nonzero()[0]
         if len(tail):
             # The shift drops the eight leading ones that all cells of the tail share.
-            self._tail_cells = (self._cells[tail] << _EIGHT) | entropy.words(len(tail), dtype=_BYTE)
+            more = words[number:].view(_BYTE)[: len(tail)]
+            if len(more) < len(tail):
+                more = entropy.words(len(tail), dtype=_BYTE)
+            self._tail_cells = (self._cells[tail] << _EIGHT) | more
             ends = law.tail_cells.upper.take(self._tail_cells)
             upper[tail] = ends
             if ends.item(ends.argmax()) == _INFINITY:

@@ -161,6 +161,8 @@ class NoisyThreshold:
         while start < len(questions):
             stop = min(start + size, len(questions))
             answered = self._ask_block(distances(start, stop), start, questions, cut=cut, until=until)
+            if start == 0 and (stop == len(questions) or (until == "first" and answered[-1])):
+                return answered
             verdicts[start : start + len(answered)] = answered
             if until == "first" and answered[-1]:
                 return verdicts[: start + len(answered)].copy()
