@@ -169,8 +169,8 @@ class FailingEntropy(SeededEntropy):
 
 
 def test_an_interrupted_release_gives_nothing_and_its_noise_is_not_used_again() -> None:
-    values = np.zeros(100_000)
-    for fail_at in range(1, 9):
+    values = np.zeros(200_000)  # seven blocks, a draw each
+    for fail_at in range(1, 8):
         entropy = FailingEntropy(1, fail_at=fail_at)
         with pytest.raises(KeyboardInterrupt):
             noisy_argmax(values, scale=1.0, entropy=entropy)
