@@ -107,7 +107,7 @@ def test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing(row
     assert data.spent == spent
     data.watch(threshold=5, budget=0.5, **JANUARY)
     with pytest.raises(BudgetExhausted):
-        data.peak(epsilon=0.2, **JANUARY)
+        data.peak(epsilon=0.45, **JANUARY)
 
 
 def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any) -> None:

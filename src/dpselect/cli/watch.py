@@ -18,10 +18,10 @@ from dpselect.errors import InvalidParameter
 if TYPE_CHECKING:
     from dpselect.dataset import Line, WatchPlan
 
-#: How many questions a stream is planned for if nothing else is said.
+#: How many questions a stream is planned for by default.
 STREAM_LENGTH = 365
-#: So many ⊤ are named in the terminal where a page names them all. Without a page none is left out: answers are paid
-#: for once, and asking again would cost again.
+#: The terminal names at most this many ⊤ where a page names them all. Without a page it names every one: answers are
+#: paid for once, and asking again would cost again.
 _NAMED = 60
 
 
@@ -39,7 +39,7 @@ class LineOptions:
     plan
         All of this from a plan instead.
     clip
-        Cut questions to so near the line: costs less.
+        Cut questions to within this distance of the line, which costs less.
     sigma_threshold
         Noise of the line (σ_X); if left out, the least with which --expect answers ⊤ fit the budget.
     sigma_query
@@ -89,7 +89,7 @@ class StreamOptions:
     upper
         Largest value; 1 if left out.
     questions
-        How many the noise is planned for; 365 if left out.
+        How many questions the noise is planned for; 365 if left out.
     """
 
     lower: Number | None = None

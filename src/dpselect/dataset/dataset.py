@@ -193,7 +193,7 @@ class Dataset:
         start, end, every
             The public periods, both ends included.
         clip : (number, number), optional
-            Cut readings to so far below and above the line, which costs less.
+            Cut readings to within these distances below and above the line, which costs less.
         expect : int, optional
             How many ⊤ the noise is planned for; one in ten if left out.
         noise : (number, number), optional

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpselect.planning import Plan
     from dpselect.privacy.family import QueryFamily
 
-#: If nothing else is said, one question in so many is expected above the line.
+#: By default one question in ten is expected above the line.
 ONE_ABOVE_IN = 10
 
 Number = Fraction | float
@@ -34,7 +34,7 @@ class Line:
     threshold, budget : number
         The line, and the most all answers may cost.
     clip : (number, number), optional
-        Cut questions to so far below and above the line.
+        Cut questions to within these distances below and above the line.
     noise : (number, number or None), optional
         σ of the line (σ_X) and of each question (σ_Z; follows σ_X if left out). Without it, the least noise with which
         ``expect`` answers ⊤ fit the budget.

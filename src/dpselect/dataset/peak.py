@@ -285,8 +285,8 @@ class Peak(Answer):
             scale = _scale_of(chosen) * plan.unit
             in_unit = f" ({at_most(scale)} in the unit of {dataset.value or 'the reading'})"
         notes = [
-            "The answer is the winner after noise: one of the largest, not surely the largest. Expected on simulated "
-            f"data of this size: {plan.expectation}.",
+            "The answer is the winner after noise: one of the largest, not surely the largest. Expected on a simulated "
+            f"seasonal series over a third of the range: {plan.expectation}.",
             NOTHING_TO_ADD
             if self.noise == "reproducible"
             else f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",

@@ -156,7 +156,7 @@ class WatchPlan:
         return [
             *self.parameters(),
             ("Budget", f"ε = {at_most(self.settings.budget)}"),
-            *(() if self.weakness is None else (("Mind", self.weakness),)),
+            *(() if self.weakness is None else (("Note", self.weakness),)),
             (f"Cost of {self.questions:,} ⊥ and no ⊤", f"ε = {at_most(silent)}"),
             (f"Cost of {gap - 1:,} ⊥ and a ⊤", f"ε = {at_most(crossing)}"),
             (

@@ -47,7 +47,7 @@ class Entrant:
     def at(
         self, epsilon: float, *, passes: int | None = None, on_progress: Callable[[float], None] = lambda share: None
     ) -> Plan:
-        """The plan at a budget; raises where the contender cannot be had at it."""
+        """The plan at a budget; raises where the contender does not work at it."""
         job = self._job
         sparse = BY_KEY.get(self._contender)
         if sparse is not None:

@@ -27,7 +27,7 @@ _NOT_PUBLIC = (
 )
 #: Models are drawn with this seed, so that a plan can be made again.
 _SEED = 20240519
-#: The share of questions above the threshold that models take without other word.
+#: The share of questions above the threshold that models assume by default.
 USUAL_SHARE = 0.1
 
 

@@ -158,7 +158,7 @@ def _all_plans(job: Job, contenders: Sequence[str], *, seed: int, on_progress: C
         for key in chain:
             entrant = Entrant(job, key, seed=seed)
             entrant.start_from(_kindred(key, points))
-            # A contender that cannot be had at this budget, its scale beyond what doubles can hold, is left out.
+            # A contender that does not work at this budget, its scale beyond what doubles can hold, is left out.
             with contextlib.suppress(DPSelectError):
                 plans.append(entrant.at(float(job.epsilon or 1.0), on_progress=functools.partial(moved, key)))
                 points = entrant.points

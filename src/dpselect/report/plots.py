@@ -296,7 +296,7 @@ def spending_svg(spending: Spending) -> str:
 
 
 def _kept(places: Sequence[int]) -> list[int]:
-    """So many places that no pixel is missed, the last one always."""
+    """Places thinned to about one per pixel, the last one always kept."""
     stride = max(1, -(-len(places) // _FINEST))
     thinned = list(places[stride - 1 :: stride])
     return thinned if not places or thinned[-1:] == [places[-1]] else [*thinned, places[-1]]

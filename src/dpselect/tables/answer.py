@@ -24,7 +24,7 @@ from dpselect.tables.source import open_source
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BoundedQuery:
-    """One query per candidate, each within the family's range. The values are private: a mechanism's food.
+    """One query per candidate, each within the family's range. The values are private: for mechanisms only.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def bounded_query(
     (100, 20, 0)
     >>> answer.values.tolist()
     [0.25, 0.05, 0.0]
-    >>> answer.family.sensitivity  # 1/4, and a breath for writing the values as doubles
+    >>> answer.family.sensitivity  # 1/4, and a little more for rounding the values to doubles
     0.25000000000000...
     """
     if not isinstance(question, Question):

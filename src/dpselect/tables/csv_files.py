@@ -94,7 +94,7 @@ def _column_names(files: list[str], delimiter: str) -> list[str]:
     if not any(names):
         raise SourceError(f"{shown(files[0])} has no header; a CSV file needs a first line with the column names")
     if len(set(names)) != len(names) or not all(names):
-        raise SourceError(f"the column names in {shown(files[0])} must be distinct and not empty; mend the first line")
+        raise SourceError(f"the column names in {shown(files[0])} must be distinct and not empty; fix the first line")
     return names
 
 
