@@ -1,98 +1,104 @@
-"""The integrand: a Gaussian weight times powers of Φ, for many parameter sets ("cells") at once.
+"""The integrand and its peak: a Gaussian weight times powers of Φ, for one cell (floats) or many (arrays).
 
-    f(x) = exp(-x²/2) · ∏_j Φ(slope_j·x + offset_j)^count_j
+    f(x) = exp(-x²/2) · ∏_j Φ(y_j)^count_j,   y_j = slope_j·x + offset_j
 
-It is log-concave (for counts ≥ 0; also for one negative count with |count|·slope² < 1): one mode, one hill.
+It is log-concave for counts ≥ 0: one mode, one hill. Functions here and in :mod:`dpselect.numerics.rule` take ``xp``:
+:mod:`dpselect.numerics.plain` for one cell and :mod:`dpselect.numerics.many` for arrays.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpselect.checks import FloatArray
-from dpselect.numerics.normal import log_cdf_and_hazard
-
-_LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
+from dpselect.numerics.pair import Number, Pair, exact, line, negative, ratio
 
 
-@dataclass(frozen=True)
-class Factors:
-    """Powers of Φ, arrays of shape (cells, factors)."""
+class Factor(NamedTuple):
+    """Φ(slope·x + offset)^count, and the shift its argument takes. Each a float, or an array over cells."""
 
-    counts: FloatArray
-    slopes: FloatArray
-    offsets: FloatArray
-
-    def __len__(self) -> int:
-        return int(self.counts.shape[0])
-
-    @property
-    def width(self) -> int:
-        """How many factors each cell has."""
-        return int(self.counts.shape[1])
-
-    def take(self, cells: NDArray[np.bool_] | NDArray[np.intp]) -> Factors:
-        """The chosen cells."""
-        return Factors(self.counts[cells], self.slopes[cells], self.offsets[cells])
+    count: Number
+    slope: Pair
+    offset: Pair
+    shift: Number
+    #: How far the offset may be from the true one, beyond the rounding of a pair.
+    slack: Number = 0.0
 
 
-def modes(factors: Factors, *, steps: int = 60) -> FloatArray:
-    """Where each cell's integrand peaks, to about a twentieth of the peak's width, or far less. Counts must be ≥ 0.
+class Spot(NamedTuple):
+    """A point of the line with what the factors are there: y_j, log Φ(y_j), h(y_j) = φ/Φ."""
+
+    x: Number
+    arguments: list[Number]
+    log_cdfs: list[Number]
+    hazards: list[Number]
+
+
+def spot_at(factors: Sequence[Factor], x: Number, xp: Any) -> Spot:
+    """The factors at ``x``."""
+    arguments = [line(factor.slope, x, factor.offset).high for factor in factors]
+    values = [xp.log_cdf_and_hazard(y) for y in arguments]
+    return Spot(x, arguments, [value[0] for value in values], [value[1] for value in values])
+
+
+def peak(factors: Sequence[Factor], xp: Any, *, steps: int = 40) -> Number:
+    """About where the integrand is largest, to a fiftieth of the peak's width. Counts must be ≥ 0.
 
     With x ≥ 0 (mirrored where needed) the peak solves pull(x) = x + push(x), pull falling and push rising. The
     logarithm of both sides is nearly linear even where the hazards fall like exp(-y²/2), so Newton's method on it
-    needs a handful of steps; a bracket guards it.
+    needs a handful of steps; a bracket guards it. How well it is found decides the width of a bound, never its truth.
+
+    >>> from dpselect.numerics import plain
+    >>> round(peak([Factor(364.0, exact(1.0), exact(-5.0), 0.0)], plain), 3)
+    7.01...
     """
-    counts, slopes, offsets = factors.counts, factors.slopes, factors.offsets
-    cells = len(factors)
-    _, hazards = log_cdf_and_hazard(offsets)
-    # No factor pulls: the peak is at 0, exactly.
-    direction = np.where(np.sum(counts * slopes * hazards, axis=1) < 0, -1.0, 1.0)
-    slopes = slopes * direction[:, None]
-    pulls = (slopes > 0) & (counts > 0)
-    pushes = (slopes < 0) & (counts > 0)
-    with np.errstate(divide="ignore"):
-        log_strength = np.log(counts * np.abs(slopes))
-    edge = np.max(np.where(pulls, -offsets / np.where(pulls, slopes, 1.0), 0.0), axis=1, initial=0.0)
-    low = np.zeros(cells)
-    high = np.full(cells, np.inf)
-    x = np.maximum(edge, 0.5)
-    active = np.flatnonzero(pulls.any(axis=1))
-    result = np.zeros(cells)
+    start = 0.0
+    for factor in factors:
+        start = start + factor.count * factor.slope.high * xp.hazard(factor.offset.high)
+    sign = xp.where(start < 0.0, -1.0, 1.0)
+    x = start * 0.0 + 0.5
+    for factor in factors:
+        along = factor.slope.high * sign
+        counts = (along > 0.0) & (factor.count > 0.0)
+        x = xp.maximum(x, xp.where(counts, -factor.offset.high / xp.where(counts, along, 1.0), 0.0))
+    low, high = x * 0.0, x * 0.0 + math.inf
     for _ in range(steps):
-        if not active.size:
+        pull, push, bend_pull, bend_push = 1e-300, x, 0.0, 1.0
+        for factor in factors:
+            along = factor.slope.high * sign
+            y = along * x + factor.offset.high
+            hazard = xp.hazard(y)
+            strength = factor.count * xp.abs(along) * hazard
+            bend = strength * xp.abs(along) * (hazard + y)
+            rises = along > 0.0
+            pull = pull + xp.where(rises, strength, 0.0)
+            push = push + xp.where(rises, 0.0, strength)
+            bend_pull = bend_pull + xp.where(rises, bend, 0.0)
+            bend_push = bend_push + xp.where(rises, 0.0, bend)
+        value = xp.log(pull / push)
+        rising = value > 0.0
+        low, high = xp.where(rising, x, low), xp.where(rising, high, x)
+        proposal = x + value / (bend_pull / pull + bend_push / push)
+        middle = xp.where(high < math.inf, 0.5 * (low + high), 2.0 * x + 1.0)
+        proposal = xp.where((proposal > low) & (proposal < high), proposal, middle)
+        settled = xp.abs(proposal - x) * xp.sqrt(xp.maximum(bend_pull + bend_push, 1.0)) < 0.02
+        x = proposal
+        if xp.all(settled):
             break
-        here = x[active]
-        a, u = slopes[active], offsets[active]
-        y = a * here[:, None] + u
-        _, hazard = log_cdf_and_hazard(y)
-        # Beyond y = 30 the hazard is the density, and would underflow before its logarithm.
-        log_hazard = np.where(y > 30.0, -0.5 * y * y - _LOG_SQRT_2PI, np.log(np.maximum(hazard, 1e-300)))
-        log_terms = log_strength[active] + log_hazard
-        pull_terms = np.where(pulls[active], log_terms, -np.inf)
-        push_terms = np.where(pushes[active], np.exp(np.minimum(log_terms, 700.0)), 0.0)
-        log_pull = np.logaddexp.reduce(pull_terms, axis=1)
-        push = here + push_terms.sum(axis=1)
-        share = np.exp(pull_terms - log_pull[:, None])
-        bend = np.abs(a) * (hazard + y)  # -d log(hazard)/dx along each factor, up to sign
-        value = log_pull - np.log(push)
-        slope = -(share * bend).sum(axis=1) - (1.0 + (push_terms * bend).sum(axis=1)) / push
-        rising = value > 0
-        low[active] = np.where(rising, here, low[active])
-        high[active] = np.where(rising, high[active], here)
-        step = -value / slope
-        proposal = here + step
-        lows, highs = low[active], high[active]
-        fallback = np.where(np.isfinite(highs), 0.5 * (lows + highs), 2.0 * here + 1.0)
-        inside = (proposal > lows) & (proposal < highs)
-        proposal = np.where(inside, proposal, fallback)
-        # The peak's width is at most 1/√curvature, curvature = 1 + Σ count·slope²·hazard·(hazard + y).
-        curvature = 1.0 + (np.where(counts[active] > 0, np.exp(np.minimum(log_terms, 700.0)), 0.0) * bend).sum(axis=1)
-        settled = np.abs(proposal - here) * np.sqrt(curvature) < 0.05
-        x[active] = proposal
-        result[active] = proposal
-        active = active[~settled]
-    return result * direction
+    return sign * x
+
+
+def exchanged(factor: Factor, xp: Any) -> list[Factor]:
+    """The roles of x and of the largest z exchanged: the same integral up to a factor ``count``, without the cliff.
+
+    E_x[Φ(sx + o)^m] = P(z_1, …, z_m ≤ sx + o) = m·∫ φ(z)·Φ(z)^(m-1)·Φ((o - z)/|s|) dz, by the law of the largest z_i
+    and because -x is as normal as x. A shift of o becomes a shift of the last factor alone.
+    """
+    one, zero = factor.count * 0.0 + 1.0, factor.count * 0.0
+    steep = xp.abs(factor.slope.high)
+    slope = Pair(steep, xp.where(factor.slope.high < 0.0, -factor.slope.low, factor.slope.low))
+    return [
+        Factor(factor.count - 1.0, exact(one), exact(zero), zero),
+        Factor(one, negative(ratio(exact(one), slope)), ratio(factor.offset, slope), factor.shift / steep),
+    ]

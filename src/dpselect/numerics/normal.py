@@ -8,7 +8,7 @@ all digits when s is tiny and, far in the lower tail, many digits always. Here i
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx
 
 from dpselect.checks import FloatArray
 
@@ -63,7 +63,7 @@ _ERFCX_CENTRE = 3.25 / _SQRT_HALF
 _MANY = 2048
 
 
-def _scaled_tail(distance: FloatArray) -> FloatArray:
+def scaled_tail(distance: FloatArray) -> FloatArray:
     """erfcx(distance/√2) for distance ≥ 0."""
     if distance.size < _MANY:
         return np.asarray(erfcx(distance * _SQRT_HALF))
@@ -82,7 +82,7 @@ def log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> float(hazard[0]), round(float(hazard[1]), 6)
     (0.7978845608028654, 1000.001)
     """
-    scaled = _scaled_tail(np.abs(y))
+    scaled = scaled_tail(np.abs(y))
     half_square = 0.5 * y * y
     bell = np.exp(-half_square)
     upper_tail = 0.5 * scaled * bell
@@ -92,6 +92,21 @@ def log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     hazard = np.where(lower, _SQRT_2_OVER_PI, _INVERSE_SQRT_2PI * bell)
     hazard /= np.where(lower, scaled, 1.0 - upper_tail)
     return log_cdf, hazard
+
+
+def log_cdf_of_many(y: FloatArray) -> FloatArray:
+    """log Φ(y), as in :func:`log_cdf_and_hazard`."""
+    scaled = scaled_tail(np.abs(y))
+    scaled *= 0.5
+    half_square = 0.5 * y * y
+    lower = y < 0
+    upper_tail = np.exp(-half_square)
+    upper_tail *= -scaled
+    scaled -= 1.0
+    log_cdf = np.log1p(np.where(lower, scaled, upper_tail))
+    half_square *= lower
+    log_cdf -= half_square
+    return log_cdf
 
 
 def small_log_cdf_step(y: FloatArray, step: FloatArray, hazard: FloatArray) -> FloatArray:
@@ -108,86 +123,3 @@ def small_log_cdf_step(y: FloatArray, step: FloatArray, hazard: FloatArray) -> F
     mean *= hazard
     mean *= step
     return np.log1p(mean)
-
-
-def log_cdf_step(y: FloatArray, step: FloatArray) -> FloatArray:
-    """log Φ(y + step) - log Φ(y), relatively accurate for steps of any size and sign.
-
-    >>> float(log_cdf_step(np.array(-30.0), np.array(1e-15)))
-    3.0033259...e-14
-    """
-    y, step = np.broadcast_arrays(y, step)
-    base = np.minimum(y, y + step)
-    size = np.abs(step)
-    small = size * (np.abs(base) + size) <= SMALL_STEP
-    # Each branch is evaluated on safe arguments everywhere and kept only where it applies.
-    tamed = np.where(small, size, 0.0)
-    result = small_log_cdf_step(np.where(small, base, 0.0), tamed, log_cdf_and_hazard(base)[1])
-    if not small.all():
-        top = base + size
-        tails = top <= 0
-        below = np.where(tails, base, -1.0)
-        above = np.where(tails, top, -1.0)
-        both_in_tail = -size * (base + 0.5 * size) + np.log(erfcx(-above * _SQRT_HALF) / erfcx(-below * _SQRT_HALF))
-        large = np.where(tails, both_in_tail, log_ndtr(top) - log_ndtr(base))
-        result = np.where(small, result, large)
-    return np.where(step < 0, -result, result)
-
-
-def log_tail_step(y: FloatArray, step: FloatArray) -> FloatArray:
-    """log(log Φ(y + step) - log Φ(y)) for y ≥ 30 and step > 0, where Φ is 1 to all digits.
-
-    >>> log_tail_step(np.array([100.0]), np.array([0.1])).round(6).tolist()
-    [-5005.524254]
-    """
-    reach = step * (y + step)
-    mean = np.zeros(np.broadcast_shapes(y.shape, step.shape))
-    for node, weight in zip(*_RULES[-1][1:], strict=True):
-        part = np.where(reach <= SMALL_STEP, node * step, 0.0)
-        mean += weight * np.exp(-part * (y + 0.5 * part))
-    wide = erfcx(y * _SQRT_HALF) - np.exp(-step * (y + 0.5 * step)) * erfcx((y + step) * _SQRT_HALF)
-    density = -0.5 * y * y + np.log(_INVERSE_SQRT_2PI)
-    logs = np.where(reach <= SMALL_STEP, np.log(step * mean), np.log(np.sqrt(np.pi / 2) * wide))
-    return np.asarray(density + logs)
-
-
-#: Coefficients of dg/dy in powers of y^-2, g(y) = φ(y)/Φ(y) + y, y → -∞ (the asymptotic series of Mills' ratio).
-_TAIL_SERIES = (1.0, -6.0, 50.0, -518.0, 6354.0, -89782.0)
-_DEEP = -25.0
-
-
-def log_cdf_bend(y: FloatArray, step: FloatArray) -> FloatArray:
-    """log Φ(y + step) - log Φ(y) - step·φ(y)/Φ(y): what is left of the difference without its tangent.
-
-    For small steps the difference and the tangent nearly cancel, which matters when they are multiplied by a count
-    of 1e12; the remainder is then integrated: ∫_0^step (step - t)·(log Φ)''(y + t) dt, (log Φ)'' = -h·(h + y) with h
-    the hazard. Deep in the lower tail h + y itself cancels, and (log Φ)'' is -1 plus a short series.
-
-    >>> log_cdf_bend(np.array([0.0]), np.array([1e-9])).tolist()
-    [-3.183...e-19]
-    """
-    y, step = np.broadcast_arrays(y, step)
-    deep = (np.maximum(y, y + step) < _DEEP) & (np.abs(step) < 0.5 * np.abs(y))
-    small = ~deep & (np.abs(step) <= 0.5)
-    result = log_cdf_step(y, step) - step * log_cdf_and_hazard(y)[1]
-    for chosen, second_derivative in ((small, _second_derivative), (deep, _deep_second_derivative)):
-        if chosen.any():
-            base, move = y[chosen], step[chosen]
-            total = np.zeros_like(base)
-            for node, weight in zip(*_RULES[-1][1:], strict=True):
-                total += weight * (1.0 - node) * second_derivative(base + node * move)
-            result[chosen] = total * move * move
-    return result
-
-
-def _second_derivative(y: FloatArray) -> FloatArray:
-    _, hazard = log_cdf_and_hazard(y)
-    return -hazard * (hazard + y)
-
-
-def _deep_second_derivative(y: FloatArray) -> FloatArray:
-    inverse_square = 1.0 / (y * y)
-    series = np.zeros_like(y)
-    for coefficient in reversed(_TAIL_SERIES):
-        series = series * inverse_square + coefficient
-    return series * inverse_square - 1.0

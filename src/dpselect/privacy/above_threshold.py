@@ -14,35 +14,48 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, finite, non_negative, one, positive, refuse, unwrap
 from dpselect.errors import InvalidParameter
-from dpselect.numerics.careful import LogEstimate
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.integral import log_ratio, single_cell
+from dpselect.numerics.estimate import LogEstimate
+from dpselect.numerics.integral import ExactInputs, log_ratio, single_cell
+from dpselect.numerics.pair import Pair, difference, exact, negative, quotient
+
+#: Slopes, offsets and shifts in full, of each factor.
+_Exact: TypeAlias = tuple[list[Fraction], list[Fraction], list[Fraction]]
 
 
-def _worst(
-    below_counts: FloatArray,
-    above_counts: FloatArray,
-    below: tuple[FloatArray, FloatArray, FloatArray],
-    above: tuple[FloatArray, FloatArray, FloatArray],
-    monotone: bool,
-) -> LogEstimate:
-    """The loss from (slope, offset, shift) of the ⊥ and of the ⊤ factors, along the last axis."""
-    powers = np.concatenate([below_counts, above_counts], axis=-1)
-    slopes, offsets, shifts = (np.concatenate(pair, axis=-1) for pair in zip(below, above, strict=True))
-    if not monotone:
-        return log_ratio(powers, slopes, offsets, shifts)
-    only_below = np.concatenate([below[2], np.zeros_like(above[2])], axis=-1)
-    only_above = np.concatenate([np.zeros_like(below[2]), above[2]], axis=-1)
-    both = log_ratio(powers, slopes, offsets, np.stack([only_below, only_above]))
-    larger = np.argmax(both.value + both.error, axis=0)[None, ...]
-    pick = [np.take_along_axis(array, larger, axis=0)[0] for array in (both.value, both.error)]
-    return LogEstimate(*pick)
+def _exact_factors(
+    lower: Fraction,
+    upper: Fraction,
+    sensitivity: Fraction,
+    threshold: Fraction,
+    sigma_threshold: Fraction,
+    sigma_query: Fraction,
+    *,
+    moves: tuple[int, int],
+) -> _Exact:
+    """The ⊥ and the ⊤ factor; ``moves`` says which of them the neighbour shifts."""
+    slope, shift = sigma_threshold / sigma_query, min(sensitivity, upper - lower) / sigma_query
+    offsets = [(threshold - upper) / sigma_query, (lower - threshold) / sigma_query]
+    return [slope, -slope], offsets, [move * shift for move in moves]
+
+
+def _moves(monotone: bool) -> list[tuple[int, int]]:
+    """Which answers can have become likelier: in a monotone family only one kind at a time."""
+    return [(1, 0), (0, 1)] if monotone else [(1, 1)]
+
+
+def _larger(first: LogEstimate, second: LogEstimate) -> LogEstimate:
+    """Elementwise the one with the larger upper end."""
+    keep = first.upper >= second.upper
+    return LogEstimate(np.where(keep, first.value, second.value), np.where(keep, first.error, second.error))
 
 
 def transcript_loss(
@@ -76,22 +89,50 @@ def transcript_loss(
     )
     if not (a < b).all():
         raise refuse("lower", lower, f"below upper = {upper!r}")
+
+    def exact_inputs(moves: tuple[int, int]) -> ExactInputs:
+        def inputs(cell: int) -> _Exact:
+            given = [Fraction(float(array.flat[cell])) for array in (a, b, delta, rho, sigma_x, sigma_z)]
+            return _exact_factors(*given, moves=moves)
+
+        return inputs
+
     if m.ndim == 0:
         # One transcript: plain floats all the way.
-        noise, slope = float(sigma_z), float(sigma_x / sigma_z)
-        shift = min(float(delta), float(b - a)) / noise
-        factors = ((float(m), float(k)), (slope, -slope), (float(rho - b) / noise, float(a - rho) / noise))
-        moves = [(shift, 0.0), (0.0, shift)] if monotone else [(shift, shift)]
-        return max((single_cell(*factors, move) for move in moves), key=lambda loss: float(loss.value + loss.error))
-    slopes = (sigma_x / sigma_z)[..., None]
-    shifts = (np.minimum(delta, b - a) / sigma_z)[..., None]
-    return _worst(
-        m[..., None],
-        k[..., None],
-        (slopes, ((rho - b) / sigma_z)[..., None], shifts),
-        (-slopes, ((a - rho) / sigma_z)[..., None], shifts),
-        monotone,
-    )
+        low, high, line, noise = float(a), float(b), float(rho), float(sigma_z)
+        slope = quotient(exact(float(sigma_x)), noise)
+        shift = min(float(delta), high - low) / noise
+        offsets = [quotient(difference(line, high), noise), quotient(difference(low, line), noise)]
+        found = [
+            single_cell(
+                (float(m), float(k)),
+                (slope, negative(slope)),
+                offsets,
+                (moves[0] * shift, moves[1] * shift),
+                exact=exact_inputs(moves),
+            )
+            for moves in _moves(monotone)
+        ]
+        return max(found, key=lambda loss: float(loss.upper))
+    slope = quotient(exact(sigma_x), sigma_z)
+    offsets = [quotient(difference(rho, b), sigma_z), quotient(difference(a, rho), sigma_z)]
+    shifts = np.minimum(delta, b - a) / sigma_z
+    estimates = [
+        log_ratio(
+            np.stack([m, k], axis=-1),
+            _stacked([slope, negative(slope)]),
+            _stacked(offsets),
+            np.stack([move * shifts for move in moves], axis=-1),
+            exact=exact_inputs(moves),
+        )
+        for moves in _moves(monotone)
+    ]
+    return reduce(_larger, estimates)
+
+
+def _stacked(pairs: list[Pair]) -> Pair:
+    """One pair of arrays, the factors along the last axis."""
+    return Pair(*(np.stack(part, axis=-1) for part in zip(*pairs, strict=True)))
 
 
 def transcript_epsilon(
@@ -168,13 +209,37 @@ def mixed_run_loss(
     if delta > narrowest:
         raise refuse("sensitivity", sensitivity, f"at most the narrowest range in the run, {narrowest!r}")
     sigma_x = one(positive, "sigma_threshold", sigma_threshold)
-    sides = []
-    for sign, side in zip((1.0, -1.0), asked, strict=True):
-        noise = np.array([question.sigma_query for question in side])
-        ends = [q.threshold - q.upper if sign > 0 else q.lower - q.threshold for q in side]
-        sides.append((sign * sigma_x / noise, np.array(ends) / noise, delta / noise))
-    powers = [np.array(list(side.values()), dtype=np.float64) for side in asked]
-    return _worst(powers[0], powers[1], sides[0], sides[1], monotone)
+    signs = [1] * len(asked[0]) + [-1] * len(asked[1])
+    slopes, offsets = [], []
+    for sign, question in zip(signs, questions, strict=True):
+        slope = quotient(exact(sigma_x), float(question.sigma_query))
+        slopes.append(slope if sign > 0 else negative(slope))
+        gap = (
+            difference(float(question.threshold), float(question.upper))
+            if sign > 0
+            else difference(float(question.lower), float(question.threshold))
+        )
+        offsets.append(quotient(gap, float(question.sigma_query)))
+    powers = [float(count) for side in asked for count in side.values()]
+
+    def loss(moves: tuple[int, int]) -> LogEstimate:
+        moved = [moves[0] if sign > 0 else moves[1] for sign in signs]
+
+        def inputs(_: int) -> _Exact:
+            factors = [
+                _exact_factors(
+                    *map(Fraction, (q.lower, q.upper, delta, q.threshold, sigma_x, q.sigma_query)), moves=moves
+                )
+                for q in questions
+            ]
+            chosen = [[part[0 if sign > 0 else 1] for part in rows] for sign, rows in zip(signs, factors, strict=True)]
+            columns = [list(column) for column in zip(*chosen, strict=True)]
+            return columns[0], columns[1], columns[2]
+
+        shifts = [move * delta / q.sigma_query for move, q in zip(moved, questions, strict=True)]
+        return single_cell(powers, slopes, offsets, shifts, exact=inputs)
+
+    return max((loss(moves) for moves in _moves(monotone)), key=lambda found: float(found.upper))
 
 
 def certify_transcript(
@@ -191,11 +256,13 @@ def certify_transcript(
 ) -> Enclosure:
     """A rigorous enclosure of a transcript's loss, from exact rationals in ball arithmetic."""
     powers = [int(one(counts, "below", below)), int(one(counts, "above", above))]
-    a, b, rho = (Fraction(value) for value in (lower, upper, threshold))
-    noise = Fraction(one(positive, "sigma_query", sigma_query))
-    slope = Fraction(one(positive, "sigma_threshold", sigma_threshold)) / noise
-    shift = min(Fraction(one(non_negative, "sensitivity", sensitivity)), b - a) / noise
-    slopes, offsets = [slope, -slope], [(rho - b) / noise, (a - rho) / noise]
-    moves = [[shift, Fraction(0)], [Fraction(0), shift]] if monotone else [[shift, shift]]
-    found = [enclose_log_ratio(powers, slopes, offsets, shifts) for shifts in moves]
+    given = [
+        Fraction(lower),
+        Fraction(upper),
+        Fraction(one(non_negative, "sensitivity", sensitivity)),
+        Fraction(threshold),
+        Fraction(one(positive, "sigma_threshold", sigma_threshold)),
+        Fraction(one(positive, "sigma_query", sigma_query)),
+    ]
+    found = [enclose_log_ratio(powers, *_exact_factors(*given, moves=moves)) for moves in _moves(monotone)]
     return Enclosure(max(one.lower for one in found), max(one.upper for one in found))

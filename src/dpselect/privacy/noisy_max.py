@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, non_negative, one, positive, unwrap
-from dpselect.numerics.careful import LogEstimate
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
+from dpselect.numerics.estimate import LogEstimate
 from dpselect.numerics.integral import log_ratio, single_cell
+from dpselect.numerics.pair import exact, negative, quotient
 
 
 def relative_shift(monotone: bool) -> float:
@@ -28,7 +29,7 @@ def noisy_max_loss(
 ) -> LogEstimate:
     """The tight pure ε of noisy max with its error bound; arrays broadcast.
 
-    ``width`` is c = b - a; a sensitivity above it is cut to it.
+    ``width`` is c = b - a, rounded up where it is not a double; a sensitivity above it is cut to it.
 
     >>> loss = noisy_max_loss(width=1, sensitivity=1e-3, sigma=[0.1, 0.3], candidates=16)
     >>> loss.value.round(5).tolist()
@@ -40,12 +41,27 @@ def noisy_max_loss(
         sigma=positive("sigma", sigma),
         candidates=counts("candidates", candidates, least=2),
     )
+    moves = relative_shift(monotone)
+
+    def exact_inputs(cell: int) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+        extent, change, noise = (Fraction(float(array.flat[cell])) for array in (c, delta, s))
+        return _exact_factor(extent, change, noise, int(moves))
+
     if d.ndim == 0:
-        scalar_width, noise = float(c), float(s)
-        scalar_shift = relative_shift(monotone) * min(float(delta), scalar_width) / noise
-        return single_cell((float(d) - 1.0,), (1.0,), (-scalar_width / noise,), (scalar_shift,))
-    shift = relative_shift(monotone) * np.minimum(delta, c) / s
-    return log_ratio((d - 1.0)[..., None], np.ones_like(d)[..., None], (-c / s)[..., None], shift[..., None])
+        extent, noise = float(c), float(s)
+        shift = moves * min(float(delta), extent) / noise
+        offset = negative(quotient(exact(extent), noise))
+        return single_cell((float(d) - 1.0,), (1.0,), (offset,), (shift,), exact=exact_inputs)
+    offsets = negative(quotient(exact(c[..., None]), s[..., None]))
+    shifts = (moves * np.minimum(delta, c) / s)[..., None]
+    return log_ratio((d - 1.0)[..., None], np.ones(1), offsets, shifts, exact=exact_inputs)
+
+
+def _exact_factor(
+    width: Fraction, sensitivity: Fraction, sigma: Fraction, moves: int
+) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+    """Slope, offset and shift of the one kind of factor."""
+    return [Fraction(1)], [-width / sigma], [moves * min(sensitivity, width) / sigma]
 
 
 def noisy_max_epsilon(
@@ -70,7 +86,7 @@ def certify_noisy_max(
 ) -> Enclosure:
     """A rigorous enclosure of the same ε, from exact rationals in ball arithmetic."""
     d = one(counts, "candidates", candidates, least=2)
-    width, noise = Fraction(upper) - Fraction(lower), Fraction(one(positive, "sigma", sigma))
-    delta = min(Fraction(one(non_negative, "sensitivity", sensitivity)), width)
-    shift = int(relative_shift(monotone)) * delta / noise
-    return enclose_log_ratio([int(d) - 1], [Fraction(1)], [-width / noise], [shift])
+    noise = Fraction(one(positive, "sigma", sigma))
+    delta = Fraction(one(non_negative, "sensitivity", sensitivity))
+    factor = _exact_factor(Fraction(upper) - Fraction(lower), delta, noise, int(relative_shift(monotone)))
+    return enclose_log_ratio([int(d) - 1], *factor)

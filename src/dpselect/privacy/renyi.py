@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, counts, numbers, one, refuse, unwrap
-from dpselect.numerics.integral import log_integral
+from dpselect.numerics.moment import log_negative_moment
 
 #: Orders over which conversions to (ε, δ) search.
 ORDERS: FloatArray = 1.0 + np.geomspace(1e-3, 1e6, 721)
@@ -45,9 +45,8 @@ def _log_moments(sigma_threshold: float, sigma_query: float, gap: float) -> tupl
     gammas = 1.0 + (top - 1.0) * share if top < 50 else np.geomspace(1.0 + 1e-3, top * 0.999, 128)
     if gammas.min() < 2.0 < gammas.max():
         gammas = np.sort(np.append(gammas, 2.0))
-    column = gammas[:, None]
-    moments = log_integral(-column, np.full_like(column, -slope), np.full_like(column, -gap / sigma_query))
-    return gammas, moments.upper
+    moments = [log_negative_moment(gamma, -slope, -gap / sigma_query) for gamma in gammas.tolist()]
+    return gammas, np.array(moments)
 
 
 def zhu_wang_renyi(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from dpselect.checks import counts, finite, one, positive
 from dpselect.numerics.integral import log_integral
+from dpselect.numerics.pair import Pair, difference, exact, quotient
 
 
 def silent_probability(
@@ -22,6 +24,15 @@ def silent_probability(
     if number == 0.0:
         return 1.0
     noise = one(positive, "sigma_query", sigma_query)
-    slope = one(positive, "sigma_threshold", sigma_threshold) / noise
-    offset = (one(finite, "threshold", threshold) - one(finite, "lower", lower)) / noise
-    return min(1.0, math.exp(float(log_integral([number], [slope], [offset]).upper)) * (1.0 + 1e-14))
+    spread = one(positive, "sigma_threshold", sigma_threshold)
+    line, low = one(finite, "threshold", threshold), one(finite, "lower", lower)
+    slope, offset = quotient(exact(spread), noise), quotient(difference(line, low), noise)
+
+    def exact_inputs(_: int) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+        scale = Fraction(noise)
+        return [Fraction(spread) / scale], [(Fraction(line) - Fraction(low)) / scale], [Fraction(0)]
+
+    chance = log_integral(
+        [number], Pair([slope.high], [slope.low]), Pair([offset.high], [offset.low]), exact=exact_inputs
+    )
+    return min(1.0, math.exp(float(chance.upper)) * (1.0 + 1e-14))

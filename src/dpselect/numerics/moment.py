@@ -1,0 +1,91 @@
+"""log E_x[Φ(slope·x + offset)^(-power)], power·slope² < 1: the moment in the Zhu–Wang bound, never below the truth.
+
+The same trapezoidal rule; it needs a lower bound on |Φ| off the line (docs/theory.md §6). For b = |slope|·a ≤ 1:
+
+* y ≤ 0: Φ(y + ib) = φ(y + ib)·∫_0^∞ exp(yv - v²/2)·e^(ibv) dv, so |Φ(y + ib)| ≥ Φ(y)·e^(b²/2)·E[cos bV], V distributed
+  as that weight; E[V²] ≤ 1 there, so |Φ(y + ib)| ≥ Φ(y)·e^(b²/2)·(1 - b²/2);
+* y ≥ 0, yb ≤ π: the real part of Φ(y + ib) is Φ(y) + φ(y)·∫_0^b e^(t²/2)·sin(yt) dt ≥ Φ(y);
+* yb > π: the same real part is at least Φ(y)·(1 - h(y)·b·e^(b²/2)), and h(y) < h(π) < 0.003.
+
+So Φ has no zero in the strip, and the integrand there is at most exp(a²/2 + power·lift)·f(x): the bound M is a known
+multiple of the integral itself, and the sum is off by a known share.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from dpselect.numerics import plain
+from dpselect.numerics.rule import log_cdf_error
+
+_DROP = 40.0
+_EFFORT = 34.0
+_U = 2.0**-53
+#: Beyond so many nodes the moment is left infinite, which is safe.
+_MOST = 40_000
+
+
+def _lift(b: float) -> float:
+    """log of Φ(y)/|Φ(y + ib)|, at most, for every y and b ≤ 1, rounded up."""
+    far = math.exp(-0.5 * (math.pi / b) ** 2) / math.sqrt(2.0 * math.pi) / 0.99
+    return 1.0001 * max(-0.5 * b * b - math.log1p(-0.5 * b * b), -math.log1p(-far * b * math.exp(0.5 * b * b)))
+
+
+@np.errstate(all="ignore")
+def log_negative_moment(power: float, slope: float, offset: float) -> float:
+    """An upper bound on the logarithm; infinite where power·slope² is 1 or more, or the hill is very wide.
+
+    Inputs may each be off by a relative 4e-16 (rounded quotients), which the bound covers.
+
+    >>> log_negative_moment(2.0, -0.5, 0.0)
+    2.099701440...
+    """
+    if not (power > 0.0 and slope != 0.0 and power * slope * slope < 1.0 - 1e-9):
+        return math.inf
+    strip_width = min(1.0 / abs(slope), 8.0)
+    multiple = 0.5 * strip_width * strip_width + power * _lift(min(1.0, abs(slope) * strip_width))
+    step = 2.0 * math.pi * strip_width / (_EFFORT + multiple)
+    bend = 1.0 - power * slope * slope
+
+    def lean(x: float) -> float:
+        return -x - power * slope * plain.hazard(slope * x + offset)
+
+    # The log integrand is concave: its slope tells where the peak is.
+    low, high = -1.0, 1.0
+    while lean(low) < 0.0:
+        low *= 4.0
+    while lean(high) > 0.0:
+        high *= 4.0
+    while high - low > 0.01 * (1.0 + abs(low)):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if lean(middle) > 0.0 else (low, middle)
+    reach = math.sqrt(2.0 * _DROP / bend) + (high - low)
+    half = math.ceil(reach / step)
+    if not half < _MOST:
+        return math.inf
+    nodes = 0.5 * (low + high) + step * np.arange(-half, half + 1)
+    arguments = slope * nodes + offset
+    heights = -0.5 * nodes * nodes - power * log_ndtr(arguments)
+    top = float(heights.max())
+    weights = np.exp(heights - top)
+    tail = 0.0
+    for end, inner in ((0, 1), (-1, -2)):
+        ratio = math.exp(heights[end] - heights[inner])
+        tail += float(weights[end]) * ratio / (1.0 - ratio) if ratio < 0.99 else math.inf
+    # Rounding: of y (inputs included, and the nodes themselves), of log Φ, of the height, of the sum.
+    low_argument = float(arguments.min())
+    log_low = -float(log_ndtr(low_argument))
+    hazard = math.exp(min(-0.5 * low_argument**2 + log_low, 700.0)) / math.sqrt(2.0 * math.pi)
+    size = abs(slope) * float(np.abs(nodes).max()) + abs(offset)
+    furthest = float(np.abs(nodes).max())
+    error = power * (float(log_cdf_error(low_argument, log_low, np)) + hazard * 12.0 * _U * size + 8.0 * _U * log_low)
+    error += 6.0 * _U * (furthest * furthest + power * log_low + len(nodes) + 4.0)
+    total = float(weights.sum()) + 1.01 * tail
+    damped = 2.0 * math.pi * strip_width / step
+    # The truth T and the sum S: |S - T| ≤ share·T.
+    share = 2.0 * math.exp(multiple - damped) * 1.01
+    bound = top + math.log(step * total / math.sqrt(2.0 * math.pi)) - math.log1p(-share) + error * 1.01
+    return bound + 16.0 * _U * (abs(top) + 4.0) if math.isfinite(bound) else math.inf

@@ -1,0 +1,92 @@
+"""Sums, products and quotients of doubles to twice their precision, as a double and what it leaves off.
+
+The slopes and offsets of an integral are quotients of what a person gives. Taken as doubles they are off by a relative
+1e-16, which is much where an offset of 1e8 meets a peak at 1e8. As pairs (high, low) they are off by a relative 1e-29
+(:data:`LEFT_OFF`). Plain operators only, so that floats and arrays are served alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+#: A float, or an array with one entry per cell.
+Number: TypeAlias = Any
+
+#: The relative error of a pair made by one :func:`difference` and one :func:`quotient`, with room to spare.
+LEFT_OFF = 2.0**-96
+_SPLITTER = 2.0**27 + 1.0
+
+
+class Pair(NamedTuple):
+    """high + low, |low| at most half a unit in the last place of high."""
+
+    high: Number
+    low: Number
+
+
+def exact(value: Number) -> Pair:
+    """A double as a pair."""
+    return Pair(value, value * 0.0)
+
+
+def total(a: Number, b: Number) -> Pair:
+    """a + b without error (Knuth).
+
+    >>> total(1.0, 1e-20)
+    Pair(high=1.0, low=1e-20)
+    """
+    high = a + b
+    rest = high - a
+    return Pair(high, (a - (high - rest)) + (b - rest))
+
+
+def difference(a: Number, b: Number) -> Pair:
+    """a - b without error."""
+    return total(a, -b)
+
+
+def product(a: Number, b: Number) -> Pair:
+    """a·b without error (Veltkamp, Dekker), for sizes between 1e-140 and 1e290.
+
+    >>> product(1.0 + 2.0**-52, 1.0 + 2.0**-52).low == 2.0**-104
+    True
+    """
+    high = a * b
+    t = _SPLITTER * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = _SPLITTER * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    return Pair(high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low)
+
+
+def quotient(a: Pair, b: Number) -> Pair:
+    """a/b for a double b.
+
+    >>> third = quotient(exact(1.0), 3.0)
+    >>> from fractions import Fraction
+    >>> abs(Fraction(third.high) + Fraction(third.low) - Fraction(1, 3)) < Fraction(1, 2**105)
+    True
+    """
+    return ratio(a, Pair(b, b * 0.0))
+
+
+def ratio(a: Pair, b: Pair) -> Pair:
+    """a/b for a pair b."""
+    high = a.high / b.high
+    back = product(high, b.high)
+    rest = (((a.high - back.high) - back.low) + a.low) - high * b.low
+    return total(high, rest / b.high)
+
+
+def negative(a: Pair) -> Pair:
+    """-a."""
+    return Pair(-a.high, -a.low)
+
+
+def line(slope: Pair, x: Number, offset: Pair) -> Pair:
+    """slope·x + offset, to a relative :data:`LEFT_OFF` of its larger term."""
+    raised = product(slope.high, x)
+    high, low = total(raised.high, offset.high)
+    return total(high, low + (raised.low + (slope.low * x + offset.low)))

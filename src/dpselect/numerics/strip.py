@@ -1,0 +1,130 @@
+"""How large the integrand can be off the real line: the bound that makes the trapezoidal rule a theorem.
+
+docs/theory.md §6 has the proofs. With y_j = slope_j·x + offset_j, b_j = |slope_j|·a, h = φ/Φ, E = exp(b²/2):
+
+* |Φ(y + ib)| ≤ Φ(y)·exp(λ), λ = b²/2 for every y, and λ = (E - 1)·h·y + b²E²h²/2 for y ≥ 0.
+* As a function of L = -log Φ(y) the second is concave for b ≤ 0.85, so it lies below its tangents, and a tangent that
+  is at least b²/2 at L = log 2 lies above λ everywhere.
+* A tangent in L is a power of Φ. So log f + Σ count·λ lies below log f + Σ count·(tangents), which is concave in x with
+  curvature at least 1, and so below any of *its* tangents minus w²/2: a Gaussian, whose integral is known. That is M.
+
+The trapezoidal sum with step η then misses the integral by at most 2M/(exp(2πa/η) - 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dpselect.numerics.factors import Factor, Spot, spot_at
+from dpselect.numerics.pair import Number
+
+#: The logarithm of one over the relative error that the step is chosen for.
+EFFORT = 30.0
+#: The sharper λ is concave in -log Φ up to this b.
+_CONCAVE_UP_TO = 0.85
+_LOG_2 = math.log(2.0)
+_ROOT_2PI = math.sqrt(2.0 * math.pi)
+#: Half-widths tried, as multiples of a first guess.
+_TRIED = (0.7, 1.0, 1.4, 2.0, 2.8)
+#: Covers the rounding of a bound's own arithmetic, in its logarithm.
+_SLACK = 0.01
+
+
+class Move(NamedTuple):
+    """How the gain is formed: x moves by ``translation`` (τ), which leaves the shift δ_j - slope_j·τ of each factor."""
+
+    translation: Number
+    left: list[Number]
+
+
+class Strip(NamedTuple):
+    """The half-width a, and log M of the integrand and of the gain, relative to the integrand at its peak."""
+
+    half_width: Number
+    log_whole: Number
+    log_gain: Number
+
+
+def swelling(y: Number, log_cdf: Number, hazard: Number, b: Number, xp: Any) -> tuple[Number, Number]:
+    """``(bound, rate)``: log|Φ(y' + ib)/Φ(y')| ≤ bound + rate·(log Φ(y) - log Φ(y')) for every y', 0 ≤ rate < 1.
+
+    >>> from dpselect.numerics import plain
+    >>> bound, rate = swelling(2.0, *plain.log_cdf_and_hazard(2.0), 0.3, plain)
+    >>> round(bound, 6), round(rate, 6), 0.3**2 / 2
+    (0.005362, 0.156306, 0.045)
+    """
+    half = 0.5 * b * b
+    grown = xp.expm1(half)
+    spread = 2.0 * half * (1.0 + grown) * (1.0 + grown)
+    rate = grown * (y * (y + hazard) - 1.0) + spread * hazard * (hazard + y)
+    sharp = grown * hazard * y + 0.5 * spread * hazard * hazard
+    # The tangent must also cover y' < 0, where log Φ ≤ -log 2.
+    sharp = sharp + xp.maximum(half - (sharp + rate * (_LOG_2 + log_cdf)), 0.0)
+    better = (y >= 0.0) & (b <= _CONCAVE_UP_TO) & (rate < 0.9) & (sharp < half)
+    return xp.where(better, sharp, half), xp.where(better, rate, 0.0)
+
+
+def curvature(factors: Sequence[Factor], spot: Spot, xp: Any) -> Number:
+    """-(log f)'' there: 1 + Σ count·slope²·h·(h + y)."""
+    bend = 1.0
+    for factor, y, hazard in zip(factors, spot.arguments, spot.hazards, strict=True):
+        square = factor.slope.high * factor.slope.high
+        bend = bend + factor.count * square * hazard * xp.maximum(hazard + y, 0.0)
+    return bend
+
+
+def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> Number:
+    """An a that needs few nodes: nearly the largest a/(effort + log M). Any a is right."""
+    first = 8.0 / xp.sqrt(bend)
+    for factor, y in zip(factors, spot.arguments, strict=True):
+        steep = xp.where(factor.count > 0.0, xp.abs(factor.slope.high), 1e-300)
+        first = xp.minimum(first, 0.7 / (steep * xp.maximum(y, 1.0)) + 3.0 / (1.0 + factor.count) / steep)
+    best, best_score = first, first * 0.0
+    for multiple in _TRIED:
+        a = multiple * first
+        cost, lean = 0.5 * a * a, -spot.x
+        for factor, y, log_cdf, hazard in zip(factors, *spot[1:], strict=True):
+            bound, rate = swelling(y, log_cdf, hazard, xp.abs(factor.slope.high) * a, xp)
+            cost = cost + factor.count * bound
+            lean = lean + (1.0 - rate) * factor.count * factor.slope.high * hazard
+        score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
+        best, best_score = xp.where(score > best_score, a, best), xp.maximum(score, best_score)
+    return best
+
+
+def strip(factors: Sequence[Factor], spot: Spot, bend: Number, move: Move | None, a: Number, xp: Any) -> Strip:
+    """The bounds M for one half-width."""
+    lean = -spot.x
+    for factor, y, log_cdf, hazard in zip(factors, *spot[1:], strict=True):
+        _, rate = swelling(y, log_cdf, hazard, xp.abs(factor.slope.high) * a, xp)
+        lean = lean + (1.0 - rate) * factor.count * factor.slope.high * hazard
+    # The majorant peaks a little beside the integrand; a Newton step finds it well enough.
+    there = spot_at(factors, spot.x + lean / bend, xp)
+    away = there.x - spot.x
+    height = 0.5 * a * a - away * (spot.x + 0.5 * away)
+    lean, rise, brackets = -there.x, 0.0, []
+    for j, factor in enumerate(factors):
+        y, log_cdf, hazard = there.arguments[j], there.log_cdfs[j], there.hazards[j]
+        b = xp.abs(factor.slope.high) * a
+        bound, rate = swelling(y, log_cdf, hazard, b, xp)
+        height = height + factor.count * (bound + (log_cdf - spot.log_cdfs[j]))
+        pull = (1.0 - rate) * factor.count * hazard
+        lean = lean + pull * factor.slope.high
+        rise = rise + pull * factor.shift
+        brackets.append((factor.slope.high, y + hazard, hazard, 0.5 * b * b))
+    bell = _ROOT_2PI * xp.exp(0.5 * lean * lean)
+    log_whole = height + xp.log(bell) + _SLACK
+    if move is None:
+        return Strip(a, log_whole, log_whole)
+    # ∫|w|·exp(lean·w - w²/2) dw is at most this; the first term of the gain's derivative is τ·(x + ia).
+    wide = 2.0 * (1.0 + xp.abs(lean) * bell)
+    size = xp.abs(move.translation) * ((xp.abs(there.x) + a) * bell + wide)
+    for factor, left, (slope, fall, hazard, half) in zip(factors, move.left, brackets, strict=True):
+        # h is log-concave, and its slope is above -1: two bounds on ∫ h(y + slope·w)·exp(lean·w - w²/2) dw.
+        tilt = lean - slope * fall
+        steep = hazard * _ROOT_2PI * xp.exp(xp.minimum(0.5 * tilt * tilt, 700.0))
+        flat = hazard * bell + xp.abs(slope) * wide
+        size = size + factor.count * xp.abs(left) * xp.exp(half) * xp.minimum(steep, flat)
+    return Strip(a, log_whole, height + rise + xp.log(size) + _SLACK)

@@ -1,0 +1,335 @@
+"""Every fast value against the enclosure: never below its lower end, never more than 1e-10 above its upper end.
+
+One by one and batched, over the whole domain. The share without the mark runs in ``make test``, all of it in
+``make test-full``; `test_the_same_check_fails_…` are the controls.
+"""
+
+import itertools
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dpselect.numerics import rule, settle, strip
+from dpselect.numerics.enclosure import enclose_log_ratio
+from dpselect.numerics.integral import log_ratio, single_cell
+from dpselect.privacy.above_threshold import Question, certify_transcript, mixed_run_loss, transcript_loss
+from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_loss
+
+#: Slow parts of each kind, and how many cells are in each.
+PARTS = 14
+CELLS = 500
+
+
+class NoisyMax:
+    """Δ from 1e-12 of the range to all of it, σ from 1e-3 of it to 1e3, up to 1e12 candidates."""
+
+    batch = ("sensitivity", "sigma", "candidates")
+
+    @staticmethod
+    def draw(rng):
+        return {
+            "sensitivity": 10 ** rng.uniform(-12, 0),
+            "sigma": 10 ** rng.uniform(-3, rng.choice([0, 3])),
+            "candidates": np.floor(10 ** rng.uniform(0.31, 12)) + 1,
+            "monotone": bool(rng.integers(2)),
+        }
+
+    @staticmethod
+    def fast(**case):
+        return noisy_max_loss(width=1.0, **case)
+
+    @staticmethod
+    def proven(**case):
+        return certify_noisy_max(lower=0.0, upper=1.0, **case)
+
+
+class Transcript:
+    """Thresholds inside and far outside (offsets to 1e8), σ from 1e-3 to 1e3, up to 1e12 ⊥ and 1e6 ⊤."""
+
+    batch = ("lower", "upper", "sensitivity", "threshold", "sigma_threshold", "sigma_query", "below", "above")
+
+    @staticmethod
+    def draw(rng):
+        below = np.floor(10 ** rng.uniform(0, rng.choice([3, 12]))) - 1
+        lower = float(rng.choice([0.0, 0.0, 1.0, -5.0, 1 / 3]))
+        far = rng.choice([-1, 1]) * 10 ** rng.uniform(0, 5)
+        return {
+            "lower": lower,
+            "upper": lower + float(rng.choice([1.0, 0.5])),
+            "sensitivity": 10 ** rng.uniform(-12, 0),
+            "threshold": lower + (rng.uniform(-0.2, 1.2) if rng.random() < 0.8 else far),
+            "sigma_threshold": 10 ** rng.uniform(-3, rng.choice([0, 3])),
+            "sigma_query": 10 ** rng.uniform(-3, rng.choice([0, 3])),
+            "below": below,
+            "above": float(rng.choice([0, 1, 1, np.floor(10 ** rng.uniform(0, 6))])) if below else 1.0,
+            "monotone": bool(rng.integers(2)),
+        }
+
+    fast = staticmethod(transcript_loss)
+    proven = staticmethod(certify_transcript)
+
+
+def agrees(upper, proven):
+    return proven.lower <= upper <= proven.upper * (1 + 1e-10) + 1e-307
+
+
+def check(kind, cases):
+    """Each case alone, then all of them batched."""
+    truths = [kind.proven(**case) for case in cases]
+    for case, truth in zip(cases, truths, strict=True):
+        assert agrees(float(kind.fast(**case).upper), truth), case
+    for monotone in {case["monotone"] for case in cases}:
+        chosen = [k for k, case in enumerate(cases) if case["monotone"] == monotone]
+        # Fewer than a dozen would be taken one by one.
+        chosen = chosen * (1 + 12 // len(chosen))
+        arrays = {name: np.array([cases[k][name] for k in chosen]) for name in kind.batch}
+        uppers = kind.fast(**arrays, monotone=monotone).upper
+        for k, upper in zip(chosen, uppers, strict=True):
+            assert agrees(float(upper), truths[k]), cases[k]
+
+
+def mixture(rng):
+    """Two to four kinds of questions under one threshold: counts to 1e12, slopes to 1e3, offsets to 1e8."""
+    kinds = int(rng.integers(2, 5))
+    sizes = 10 ** rng.uniform(-2, rng.choice([1, 3]), kinds)
+    spread = rng.choice([3.0, 30.0, 30.0, 10 ** rng.uniform(2, 8)])
+    counts = np.floor(10 ** rng.uniform(0, rng.choice([2, 4, 12]), kinds))
+    if rng.random() < 0.3:
+        counts[0] = 0.0
+    return (
+        counts.tolist(),
+        (sizes * rng.choice([-1, 1], kinds)).tolist(),
+        (rng.uniform(-1, 0.3, kinds) * spread).tolist(),
+        (10 ** rng.uniform(-9, rng.choice([-2, 0.5]), kinds) * (rng.random(kinds) < 0.8)).tolist(),
+    )
+
+
+def check_mixtures(cells):
+    truths = [enclose_log_ratio(*cell) for cell in cells]
+    for cell, truth in zip(cells, truths, strict=True):
+        assert agrees(float(single_cell(*cell).upper), truth), cell
+    for kinds in {len(cell[0]) for cell in cells}:
+        chosen = [k for k, cell in enumerate(cells) if len(cell[0]) == kinds]
+        chosen = chosen * (1 + 12 // len(chosen))
+        uppers = log_ratio(*(np.array([cells[k][part] for k in chosen]) for part in range(4))).upper
+        for k, upper in zip(chosen, uppers, strict=True):
+            assert agrees(float(upper), truths[k]), cells[k]
+
+
+@cache
+def round_settings():
+    """What people type: one or two digits everywhere."""
+    picks = itertools.product(
+        (0.001, 0.01, 0.1, 0.5, 1.0),  # Δ
+        (0.1, 0.5, 0.575, 0.9),  # ρ
+        (0.01, 0.05, 0.1, 0.2, 0.5),  # σ_X
+        (0.02, 0.05, 0.1, 0.2, 1.0),  # σ_Z
+        ((1, 0), (100, 0), (2, 1), (99, 1), (1000, 1)),
+        (False, True),
+    )
+    names = ("sensitivity", "threshold", "sigma_threshold", "sigma_query")
+    transcripts = [
+        dict(zip(names, values[:4], strict=True))
+        | {"lower": 0.0, "upper": 1.0, "below": values[4][0], "above": values[4][1], "monotone": values[5]}
+        for values in picks
+    ]
+    selections = [
+        {"sensitivity": delta, "sigma": sigma, "candidates": d, "monotone": monotone}
+        for delta, sigma, d, monotone in itertools.product(
+            (0.001, 0.01, 0.1, 0.8, 1.0),
+            (0.01, 0.02, 0.05, 0.07, 0.1, 0.2, 0.5, 1.0, 2.0),
+            (2, 10, 100, 365, 1000, 100_000),
+            (False, True),
+        )
+    ]
+    return transcripts, selections
+
+
+@pytest.mark.parametrize("kind", [NoisyMax, Transcript])
+def test_never_below_the_truth_quick_share(kind):
+    rng = np.random.default_rng(202611)
+    check(kind, [kind.draw(rng) for _ in range(150)])
+
+
+def test_mixtures_never_below_the_truth_quick_share():
+    rng = np.random.default_rng(202612)
+    check_mixtures([mixture(rng) for _ in range(100)])
+
+
+def test_round_settings_never_below_the_truth_quick_share():
+    transcripts, selections = round_settings()
+    check(Transcript, transcripts[7::61])
+    check(NoisyMax, selections[3::11])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", [NoisyMax, Transcript])
+def test_never_below_the_truth(kind, part):
+    rng = np.random.default_rng([2026, part])
+    check(kind, [kind.draw(rng) for _ in range(CELLS)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_mixtures_never_below_the_truth(part):
+    rng = np.random.default_rng([2027, part])
+    check_mixtures([mixture(rng) for _ in range(CELLS)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_round_settings_never_below_the_truth(part):
+    transcripts, selections = round_settings()
+    assert len(transcripts) + len(selections) >= 5_000
+    check(Transcript, transcripts[part::10])
+    check(NoisyMax, selections[part::10])
+
+
+FELL_BELOW_BEFORE = [
+    {
+        "lower": 0.0,
+        "upper": 1.0,
+        "sensitivity": 1.0,
+        "threshold": 0.575,
+        "sigma_threshold": 0.1,
+        "sigma_query": 0.05,
+        "below": 100,
+        "above": 0,
+        "monotone": False,
+    },
+    {
+        "lower": -5.0,
+        "upper": -4.5,
+        "sensitivity": 0.11221346600571881,
+        "threshold": -33.12016879131552,
+        "sigma_threshold": 0.1439115198994559,
+        "sigma_query": 0.005090394864810846,
+        "below": 9518970,
+        "above": 1,
+        "monotone": True,
+    },
+    {
+        "lower": 0.0,
+        "upper": 1.0,
+        "sensitivity": 0.0001434093305663309,
+        "threshold": -4.691826205879731,
+        "sigma_threshold": 2.5889656347607295e-05,
+        "sigma_query": 1.246288735890232,
+        "below": 7877779,
+        "above": 38,
+        "monotone": False,
+    },
+    {
+        "lower": 0.0,
+        "upper": 1.0,
+        "sensitivity": 1.2937268149179006e-08,
+        "threshold": 593.3341724367783,
+        "sigma_threshold": 0.0113150952072689,
+        "sigma_query": 0.0652697354991136,
+        "below": 5905586,
+        "above": 59,
+        "monotone": False,
+    },
+]
+
+
+def test_inputs_that_once_fell_below_or_were_loose():
+    check(Transcript, FELL_BELOW_BEFORE)
+    check(NoisyMax, [{"sensitivity": 0.8, "sigma": 0.07, "candidates": 100_000, "monotone": False}])
+
+
+def test_a_mixed_run_that_once_fell_below():
+    first = Question(
+        lower=0.21767912666953815,
+        upper=0.9008265823817434,
+        threshold=0.6347955704304058,
+        sigma_query=0.08719483001604716,
+    )
+    second = Question(
+        lower=0.1188679746206381, upper=0.917544917689574, threshold=0.978026309827545, sigma_query=0.6044191596274139
+    )
+    spread, change = 0.5475841696608645, 0.0598853783803089
+    loss = mixed_run_loss(sensitivity=change, sigma_threshold=spread, below=[first] * 215 + [second] * 93)
+    # Fractions of the doubles above, so that the truth is that of what was typed.
+    slopes, offsets, shifts = [], [], []
+    for question in (first, second):
+        noise = Fraction(question.sigma_query)
+        slopes.append(Fraction(spread) / noise)
+        offsets.append((Fraction(question.threshold) - Fraction(question.upper)) / noise)
+        shifts.append(Fraction(change) / noise)
+    assert agrees(float(loss.upper), enclose_log_ratio([215, 93], slopes, offsets, shifts))
+
+
+def violations(kind, cases):
+    """How many fall below, alone and batched, when nothing is sent to the enclosure."""
+    found = 0
+    for case in cases:
+        found += float(kind.fast(**case).upper) < kind.proven(**case).lower
+    return found
+
+
+def ordinary(rng):
+    return {
+        "sensitivity": 10 ** rng.uniform(-3, -1),
+        "sigma": 10 ** rng.uniform(-1.3, 0.3),
+        "candidates": np.floor(10 ** rng.uniform(0.5, 5)) + 1,
+        "monotone": False,
+    }
+
+
+def test_the_same_check_fails_with_the_bound_divided_by_a_million(monkeypatch):
+    """All of the error, then: the theorem's part, the tails and the rounding."""
+    rng = np.random.default_rng(5)
+    cases = [ordinary(rng) for _ in range(60)]
+    assert violations(NoisyMax, cases) == 0
+    exact_ratio = rule.ratio_from
+
+    def smaller(found, xp):
+        value, error = exact_ratio(found, xp)
+        return value, error * 1e-6
+
+    monkeypatch.setattr(settle, "ratio_from", smaller)
+    assert violations(NoisyMax, cases) > 0
+
+
+def test_the_same_check_fails_with_the_step_doubled(monkeypatch):
+    """The bound is kept as if the step were the planned one; the nodes are twice as far apart."""
+    rng = np.random.default_rng(6)
+    cases = [ordinary(rng) for _ in range(60)]
+    planned = rule.plan
+
+    def coarser(factors, spot, move, xp):
+        found = planned(factors, spot, move, xp)
+        # A strip twice as wide has the same bound with twice the step: the lie that must show.
+        wider = found.strip._replace(half_width=2.0 * found.strip.half_width)
+        return found._replace(
+            strip=wider,
+            step=2.0 * found.step,
+            first=np.floor(found.first / 2) - 1.0,
+            last=np.ceil(found.last / 2) + 1.0,
+        )
+
+    monkeypatch.setattr(settle, "plan", coarser)
+    assert violations(NoisyMax, cases) > 0
+
+
+@pytest.mark.parametrize("effort", [6.0, 12.0, 20.0])
+def test_the_theorem_holds_for_coarse_sums_too(monkeypatch, effort):
+    """With a step chosen for an error of e^-6, e^-12 or e^-20 the true error stays within what is claimed, and is often
+    a visible part of it: the bound is about the quadrature, not about rounding."""
+    monkeypatch.setattr(rule, "EFFORT", effort)
+    monkeypatch.setattr(settle, "TOLERANCE", 1.0)
+    rng = np.random.default_rng(7)
+    shares = []
+    for _ in range(150):
+        case = ordinary(rng)
+        loss, truth = noisy_max_loss(width=1.0, **case), NoisyMax.proven(**case)
+        miss = max(truth.lower - float(loss.value), float(loss.value) - truth.upper, 0.0)
+        assert miss <= float(loss.error), case
+        shares.append(miss / float(loss.error))
+    if effort < 15:
+        assert max(shares) > 1e-3
+    assert strip.EFFORT == 30.0
