@@ -51,7 +51,7 @@ def peak(factors: Sequence[Factor], xp: Any, *, steps: int = 40) -> Number:
 
     >>> from dpselect.numerics import plain
     >>> round(peak([Factor(364.0, exact(1.0), exact(-5.0), 0.0)], plain), 3)
-    7.01...
+    7.441
     """
     start = 0.0
     for factor in factors:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.checks import FloatArray
+from dpselect.checks import FloatArray, refuse
 from dpselect.errors import DPSelectError
 from dpselect.numerics.enclosure import Enclosure, enclose_log_integral, enclose_log_ratio
 from dpselect.numerics.estimate import LogEstimate
@@ -124,6 +124,8 @@ def _columns(
     for given in (slopes, offsets):
         parts += list(given) if isinstance(given, Pair) else list(exact_pair(np.asarray(given, dtype=np.float64)))
     arrays = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in (*parts, shifts)))
+    if not (arrays[0] >= 0.0).all():
+        raise refuse("counts", counts, "zero or more")
     shape = arrays[0].shape[:-1]
     rows = [np.ascontiguousarray(array.reshape(-1, array.shape[-1]).T) for array in arrays]
     return shape, [

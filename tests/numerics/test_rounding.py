@@ -1,0 +1,154 @@
+"""What the rule takes for granted about doubles, checked against ball arithmetic: the units in its error bound."""
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from scipy.special import log_ndtr
+
+from dpselect.numerics import normal, plain
+from dpselect.numerics.moment import log_negative_moment
+from dpselect.numerics.pair import LEFT_OFF, Pair, difference, line, quotient
+from dpselect.numerics.rule import log_cdf_error
+from dpselect.numerics.strip import swelling
+
+U = 2.0**-53
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    before = ctx.prec
+    ctx.prec = 200
+    yield
+    ctx.prec = before
+
+
+def phi_of(y):
+    """Φ(y) in balls, to full relative accuracy."""
+    z = y / arb(2).sqrt()
+    return (-z).erfc() / 2 if not y > 0 else 1 - z.erfc() / 2
+
+
+def arguments(size=3000):
+    rng = np.random.default_rng(11)
+    parts = [rng.uniform(-40, 9, size), -(10 ** rng.uniform(0, 4, size // 4)), rng.uniform(-1, 1, size // 4)]
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        log_ndtr,
+        lambda y: normal.log_cdf_of_many(y),
+        lambda y: normal.log_cdf_and_hazard(y)[0],
+        lambda y: np.array([plain.log_cdf_and_hazard(float(one))[0] for one in y]),
+    ],
+    ids=["scipy", "many", "many with hazard", "plain"],
+)
+def test_log_cdf_is_within_half_of_its_units(compute):
+    y = arguments()
+    found = compute(y)
+    for at, value in zip(y, found, strict=True):
+        truth = phi_of(arb(float(at))).log()
+        allowed = log_cdf_error(float(at), float(-truth.mid()), plain) if at > 1.2 else U * 16 * float(-truth.mid())
+        assert float(abs(arb(float(value)) - truth).mid()) <= 0.5 * allowed, at
+
+
+def test_steps_of_log_cdf_are_within_their_units():
+    """(64 + 20·min(y, 0)²) units, the hazard taken from log Φ as the rule does."""
+    rng = np.random.default_rng(12)
+    y = np.concatenate([rng.uniform(-30, 8, 1500), rng.uniform(-3, 3, 500)])
+    step = 10 ** rng.uniform(-12, 0, len(y)) / (np.abs(y) + 3.0) * rng.choice([-1, 1], len(y))
+    for block in np.array_split(np.arange(len(y)), 40):
+        here, move = y[block], step[block]
+        hazard = np.exp(-0.5 * here * here - log_ndtr(here)) / np.sqrt(2 * np.pi)
+        for at, shift, value in zip(here, move, normal.small_log_cdf_step(here, move, hazard), strict=True):
+            a, s = arb(float(at)), arb(float(shift))
+            gap = phi_of(a + s) - phi_of(a) if at < 0 else phi_of(-a) - phi_of(-a - s)
+            truth = (gap / phi_of(a)).log1p()
+            depth = min(float(at), 0.0)
+            assert float(abs(arb(float(value)) / truth - 1).mid()) <= 0.5 * (64 + 20 * depth * depth) * U, (at, shift)
+
+
+def test_pairs_hold_twice_the_digits():
+    rng = np.random.default_rng(13)
+    for _ in range(2000):
+        a, b, c, x = (float(v) for v in rng.normal(size=4) * 10 ** rng.uniform(-6, 6, 4))
+        offset, slope = quotient(difference(a, b), c), quotient(Pair(a, 0.0), c)
+        base = line(slope, x, offset)
+        truth = (arb(a) * arb(x) + arb(a) - arb(b)) / arb(c)
+        size = abs(arb(a) * arb(x) / arb(c)) + abs((arb(a) - arb(b)) / arb(c))
+        assert abs(arb(base.high) + arb(base.low) - truth) <= LEFT_OFF * size
+
+
+def test_the_sharper_swelling_is_concave_in_the_logarithm():
+    """docs/theory.md §6: the derivative of the rate is positive over a cover of [0, 3] by balls, at the largest b."""
+    ctx.prec = 64
+    b = arb(0.85)
+    grown = (b * b / 2).exp()
+    share = (grown - 1) / (b * b * grown * grown)
+
+    def slope(y):
+        h = (-y * y / 2).exp() / (2 * arb.pi()).sqrt() / ((-y / arb(2).sqrt()).erfc() / 2)
+        return share * (2 * y + h * (1 - y * (h + y))) + h * (1 - (h + y) * (2 * h + y))
+
+    waiting = [(k / 8, (k + 1) / 8) for k in range(24)]
+    while waiting:
+        low, high = waiting.pop()
+        if not slope(arb(low).union(arb(high))) > 0:
+            assert high - low > 1e-6
+            waiting += [(low, (low + high) / 2), ((low + high) / 2, high)]
+
+
+def test_the_swelling_covers_the_modulus_off_the_line():
+    rng = np.random.default_rng(14)
+    from flint import acb
+
+    for _ in range(4000):
+        y, b, other = rng.uniform(-3, 8), 10 ** rng.uniform(-3, 0.5), rng.uniform(-10, 10)
+        bound, rate = swelling(y, *plain.log_cdf_and_hazard(y), b, plain)
+        truth = (abs((-acb(other, b) / acb(2).sqrt()).erfc() / 2) / phi_of(arb(other))).log()
+        tangent = arb(bound) + arb(rate) * (phi_of(arb(y)).log() - phi_of(arb(other)).log())
+        assert truth <= tangent + arb(1e-12), (y, b, other)
+
+
+def test_halved_swelling_is_noticed():
+    """The control: half of the bound does not cover it."""
+    from flint import acb
+
+    bound, _ = swelling(2.0, *plain.log_cdf_and_hazard(2.0), 0.3, plain)
+    truth = (abs((-acb(2.0, 0.3) / acb(2).sqrt()).erfc() / 2) / phi_of(arb(2.0))).log()
+    assert truth > bound / 2
+
+
+def moment(power, slope, offset):
+    """The moment by Gauss–Legendre panels in 40 digits, far more of them than it needs."""
+    import mpmath
+
+    with mpmath.workdps(30):
+        peak = mpmath.mpf(0)
+        for _ in range(60):
+            y = slope * peak + offset
+            peak = 0.5 * peak - 0.5 * power * slope * mpmath.npdf(y) / mpmath.ncdf(y)
+        width = 1 / mpmath.sqrt(1 - power * slope * slope)
+        ends = [peak + k * width for k in range(-14, 15, 2)]
+        log_top = -peak * peak / 2 - power * mpmath.log(mpmath.ncdf(slope * peak + offset))
+
+        def height(x):
+            return mpmath.exp(-x * x / 2 - power * mpmath.log(mpmath.ncdf(slope * x + offset)) - log_top)
+
+        return log_top + mpmath.log(mpmath.quad(height, ends) / mpmath.sqrt(2 * mpmath.pi))
+
+
+def test_negative_moments_are_never_below_the_truth():
+    rng = np.random.default_rng(15)
+    for _ in range(8):
+        slope = -rng.uniform(0.05, 0.9)
+        power = 1 + (min(1 / slope**2, 40.0) - 1) * rng.uniform(0.01, 0.9)
+        offset = rng.uniform(-6, 2)
+        truth = moment(power, slope, offset)
+        found = log_negative_moment(power, slope, offset)
+        assert truth <= found <= truth + 1e-9 * max(1, abs(truth)), (power, slope, offset)
+
+
+def test_negative_moments_beyond_their_domain_are_infinite():
+    assert log_negative_moment(4.0, -0.5, 0.0) == float("inf")
