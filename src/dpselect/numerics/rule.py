@@ -26,7 +26,7 @@ from dpselect.numerics.strip import EFFORT, Move, Strip, curvature, half_width, 
 _DROP = 35.0
 #: Half a unit in the last place of 1: the largest relative error of one operation.
 _U = 2.0**-53
-#: log Φ as computed is off by at most (16 + 3·max(y, 0)²) units, relatively; a shift by at most 6.
+#: log Φ as computed is off by at most (16 + 4·max(y, 0)²) units, relatively; a shift by at most 6.
 _LOG_CDF_UNITS, _SHIFT_UNITS = 16.0, 6.0
 #: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
 _DEEP = -4.0
@@ -176,7 +176,7 @@ def log_cdf_error(low: Number, log_low: Number, xp: Any) -> Number:
     y²·|log Φ(y)| falls beyond y = 1.2 and is never above 0.18 before 0.
     """
     square = xp.where(low > 1.2, low * low * log_low, 0.18)
-    return _U * (_LOG_CDF_UNITS * log_low + 3.0 * square)
+    return _U * (_LOG_CDF_UNITS * log_low + 4.0 * square)
 
 
 def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
