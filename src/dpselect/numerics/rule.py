@@ -190,13 +190,12 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
     exponent: Any = 0.0 if move is None else _column(move.translation) * (x - 0.5 * _column(move.translation) + offsets)
     reaches = width * (xp.abs(spot.x) + width)
     height_error = 8.0 * _U
-    exponent_error, exponent_size = 0.0, 0.0
+    exponent_error = 0.0
     growths = [0.0, 0.0]
     if move is not None:
         furthest = xp.abs(spot.x) + width + xp.abs(move.translation)
-        exponent_size = xp.abs(move.translation) * furthest
-        exponent_error = 6.0 * _U * exponent_size
-        growths = [xp.abs(move.translation) * (xp.abs(spot.x) + width + xp.abs(move.translation))] * 2
+        growths = [xp.abs(move.translation) * furthest] * 2
+        exponent_error = 6.0 * _U * growths[0]
     slopes = [0.0, 0.0]
     settled = width > 0.0
     for j, factor in enumerate(factors):
@@ -235,7 +234,6 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
                 exponent_error = exponent_error + factor.count * size * (
                     hazard * (64.0 + 20.0 * depth * depth) * _U + rate * end.blur
                 )
-                exponent_size = exponent_size + factor.count * size * hazard
                 for side in (0, 1):
                     growths[side] = growths[side] + factor.count * size * (end.hazards[side] + size)
                     falling = slope > 0.0 if side == 0 else slope < 0.0
@@ -254,10 +252,13 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
         whole_error = whole_error + 1.01 * step * height * ratio / (1.0 - ratio)
     if move is None:
         return Sums(whole, xp.where(settled, whole_error, math.inf), whole * 0.0, whole * 0.0)
-    gain = step * (weights * np.expm1(exponent)).sum(axis=-1)
+    weights *= np.expm1(exponent)
+    gain = step * weights.sum(axis=-1)
+    # The same without signs: where x is translated the gain's integrand may change sign.
+    size = step * np.abs(weights, out=weights).sum(axis=-1)
     gain_error = xp.exp(planned.strip.log_gain - damped)
     gain_error = gain_error + 1.01 * (whole + xp.abs(gain)) * exponent_error
-    gain_error = gain_error + 1.01 * (2.0 * whole + xp.abs(gain)) * (height_error + unit) * exponent_size
+    gain_error = gain_error + 1.01 * size * (height_error + unit)
     for side in (0, 1):
         extent = xp.abs(move.translation) + slopes[side]
         ratio = ratios[side] * xp.exp(step * extent)
