@@ -32,10 +32,10 @@ PUBLISHED_THRESHOLD = 0.33
 
 _LABELS = {
     "pure": "the paper's pure bound (δ = 0)",
-    "pure, monotone": "the same, monotone family (δ = 0)",
+    "pure, monotone": "the pure bound, monotone family (δ = 0)",
     "profile": "profile bound (δ = 1e-5)",
     "Δ√d Gaussian": "the paper's baseline: Δ√d Gaussian (δ = 1e-5)",
-    "Δ√d Rényi": "the same by Rényi accounting (δ = 1e-5)",
+    "Δ√d Rényi": "the baseline by Rényi accounting (δ = 1e-5)",
     "exponential": "exponential mechanism",
     "permute-and-flip": "permute-and-flip",
     "Laplace": "Laplace noisy max, charged 2Δ/scale",
