@@ -33,7 +33,7 @@ class Clipper:
     """
 
     def __init__(self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy) -> None:
-        if outside not in ("refuse", "clip"):
+        if not isinstance(outside, str) or outside not in ("refuse", "clip"):
             raise refuse("outside", outside, '"refuse" or "clip"')
         self.watcher = watcher
         self.outside: OutsidePolicy = outside

@@ -241,7 +241,7 @@ class PublishedReportingFilter(RealisedFilter):
     name = "published"
 
     def __init__(self, *, epsilon: float, delta: float, acknowledge: str, run_epsilon: float | None = None) -> None:
-        if acknowledge != ACKNOWLEDGEMENT:
+        if not isinstance(acknowledge, str) or acknowledge != ACKNOWLEDGEMENT:
             rule = f"{ACKNOWLEDGEMENT!r}, since the published theorem is false; use PureFilter"
             raise refuse("acknowledge", acknowledge, rule)
         super().__init__(epsilon)

@@ -123,7 +123,7 @@ class AboveThreshold(ABC):
         """
         noise = noise_of(entropy)
         _check_until(until)
-        if outside not in ("refuse", "clip"):
+        if not isinstance(outside, str) or outside not in ("refuse", "clip"):
             raise refuse("outside", outside, '"refuse" or "clip"')
         return Run(self, line=self.noisy_threshold(entropy=entropy), until=until, outside=outside, noise=noise)
 
@@ -226,5 +226,5 @@ class ClassicalAboveThreshold(AboveThreshold):
 
 
 def _check_until(until: Until) -> None:
-    if until not in ("first", "all"):
+    if not isinstance(until, str) or until not in ("first", "all"):
         raise refuse("until", until, '"first" or "all"')

@@ -27,7 +27,7 @@ from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
 from dpselect.privacy.concentrated import pure_renyi
 from dpselect.privacy.conversions import renyi_to_approximate
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
 from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
 
@@ -208,7 +208,7 @@ class GaussianAboveThreshold(AboveThreshold):
         proportion = one(positive, "ratio", ratio)
         if (horizon is None) == (below is None and above is None):
             raise refuse("horizon", horizon, "given, or else below and above, and not both")
-        if family.sensitivity == 0:
+        if check_family(family).sensitivity == 0:
             raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is no smallest one")
 
         def at(sigma: float) -> GaussianAboveThreshold:

@@ -75,7 +75,7 @@ def admit_scores(
     values: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse"
 ) -> FloatScores | list[Fraction]:
     """:func:`admit` for a noisy maximum: doubles come with what the check found out about them."""
-    if outside not in ("refuse", "clip"):
+    if not isinstance(outside, str) or outside not in ("refuse", "clip"):
         raise refuse("outside", outside, '"refuse" or "clip"')
     array = _as_array(values)
     if array.dtype == object or (array.dtype.kind in "iu" and not _holds_whole_numbers(family)):

@@ -137,7 +137,9 @@ class Calendar:
         return self.begins(len(self))
 
     def begins(self, index: int) -> datetime:
-        """Where period ``index`` begins, on the wall clock."""
+        """Where period ``index`` begins, on the wall clock; ``len(calendar)`` is the one after the last."""
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index <= len(self):
+            raise refuse("index", index, f"a whole number from 0 to {len(self)}")
         if self.every == "month":
             years, month = divmod(_months(self.first) + index, 12)
             return datetime(years, month + 1, 1)
@@ -156,6 +158,8 @@ class Calendar:
         >>> Calendar("2013-01-01", "2013-12-31", every="month").index(date(2013, 3, 9))
         2
         """
+        if not isinstance(moment, date):  # a datetime is a date, too
+            raise refuse("moment", moment, "a date or a datetime")
         if not isinstance(moment, datetime):
             moment = datetime(moment.year, moment.month, moment.day)
         if moment.tzinfo is not None:
@@ -218,7 +222,10 @@ class Categories:
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
             raise refuse("names", self.names, "a list of categories, not one text")
-        names = tuple(self.names)
+        try:
+            names = tuple(self.names)
+        except TypeError:
+            raise refuse("names", self.names, "a list of categories") from None
         if not names:
             raise refuse("names", list(names), "a list with at least one category")
         if any(isinstance(name, bool) or not isinstance(name, str | int) or name == "" for name in names):

@@ -56,7 +56,7 @@ def whole_number(name: str, value: object, *, most: int) -> int:
 def choice(name: str, value: object, options: object) -> None:
     """Refuses a value that is not one of the literal type's options."""
     allowed = get_args(options)
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise refuse(name, value, "one of " + ", ".join(allowed))
 
 

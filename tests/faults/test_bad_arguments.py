@@ -1,0 +1,143 @@
+"""Whatever a public callable is given, it answers or raises one of the package's own errors.
+
+Calls fit the callable's signature; what is odd is the values. A call that does not fit is Python's to refuse.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import math
+import random
+import signal
+import warnings
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpselect as dp
+from dpselect import tables
+from dpselect.errors import DPSelectError, DPSelectWarning
+
+FAMILY = dp.QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1, monotone=True)
+ODD = [None, True, 0, 1, -1, 3, 2.5, -0.0, math.nan, math.inf, -math.inf, 10**400, 5e-324, 1e308, "", "x", "nan", "\0"]
+ODD += ["x" * 10_000, b"x", [], [1], [[1, 2], [3]], (), {}, {"a": 1}, set(), object(), len, int, Exception("x"), 1j]
+ODD += [
+    np.array(1.0),
+    np.array([]),
+    np.array([1.0, 2.0]),
+    np.array(["a"]),
+    np.array([[1.0]]),
+    np.float32(1),
+    np.int8(1),
+]
+ODD += [np.datetime64("2013-01-01"), Fraction(1, 3), Decimal("0.1"), Decimal("nan"), date(2013, 1, 1), FAMILY, range(3)]
+RIGHT = [FAMILY, 0.5, 1.0, 3, 9, 0.1, "largest", [0.1, 0.2, 0.3], "2013-01-01", "2013-01-31", ["a", "b"], "day"]
+SECONDS = 30
+#: What mechanisms and planner call with values they have checked.
+INNER = {"losses", "noisy_threshold", "offset"}
+
+
+def callables():
+    """Every public function and class, and the public methods of objects made rightly."""
+    found = {}
+    for module in (dp, tables):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            made_to_be_raised = inspect.isclass(thing) and issubclass(thing, BaseException)
+            if (
+                callable(thing)
+                and not made_to_be_raised
+                and thing is not dp.Verdict
+                and not getattr(thing, "_is_protocol", False)
+            ):
+                found[f"{module.__name__}.{name}"] = thing
+    made = [
+        FAMILY,
+        dp.GaussianNoisyMax(FAMILY, sigma=1.0),
+        dp.GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=1.0, sigma_query=1.0),
+        tables.Calendar("2013-01-01", "2013-01-31"),
+        tables.Categories(["a", "b"]),
+    ]
+    for thing in made:
+        for name, method in inspect.getmembers(thing, inspect.ismethod):
+            if not name.startswith("_") and name not in INNER:
+                found[f"{type(thing).__name__}.{name}"] = method
+    return found
+
+
+CALLABLES = callables()
+
+
+def arguments(thing, chance):
+    """Values for the callable's parameters, mostly odd; parameters with a default are often left out."""
+    try:
+        signature = inspect.signature(thing)
+    except ValueError:
+        return None
+    given, named = [], {}
+    for parameter in signature.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        optional = parameter.default is not parameter.empty
+        if optional and chance.random() < 0.6:
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                break
+            continue
+        value = chance.choice(ODD if chance.random() < 0.5 else RIGHT)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            named[parameter.name] = value
+        else:
+            given.append(value)
+    return given, named
+
+
+class TooSlow(BaseException):
+    """Not an Exception, so that nothing on the way takes it for one of its own."""
+
+
+def attempt(name, thing, seed):
+    made = arguments(thing, random.Random(f"{name} {seed}"))
+    if made is None:
+        return None
+    given, named = made
+
+    def ring(*_):
+        raise TooSlow
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.alarm(SECONDS)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", DPSelectWarning)
+            thing(*given, **named)
+    except DPSelectError as failure:
+        if "\n" in str(failure) or len(str(failure)) > 400:
+            return f"{name}(*{given!r:.200}, **{named!r:.200}): a message too long: {failure!s:.200}"
+    except TooSlow:
+        return f"{name}(*{given!r:.300}, **{named!r:.300}): over {SECONDS} s"
+    except BaseException as failure:
+        return f"{name}(*{given!r:.300}, **{named!r:.300}): {type(failure).__name__}: {failure!s:.200}"
+    finally:
+        signal.alarm(0)
+    return None
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_a_bad_argument_is_refused_in_the_package_s_own_words(name):
+    wrong = [told for seed in range(20) if (told := attempt(name, CALLABLES[name], seed))]
+    assert not wrong, "\n".join(wrong[:5])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", CALLABLES)
+def test_ten_thousand_bad_arguments_are_refused_in_the_package_s_own_words(name):
+    each = 10_000 // len(CALLABLES) + 1
+    wrong = [told for seed in range(20, 20 + each) if (told := attempt(name, CALLABLES[name], seed))]
+    assert not wrong, "\n".join(wrong[:5])

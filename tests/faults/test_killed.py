@@ -1,0 +1,129 @@
+"""Processes that are ended at any moment, disks that are full, files that change underfoot."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ASKED = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "200", "--epsilon", "1"]
+ASKED += ["--from", "2013-01-01", "--to", "2013-01-31", "--mechanism", "permute-and-flip", "--json"]
+# A shell may have started the suite with interruptions ignored, which children inherit: take that back first.
+PROGRAM = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from dpselect.cli import main; "
+    "print('go', file=sys.stderr, flush=True); sys.exit(main())"
+)
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory):
+    """A file that takes some seconds to read."""
+    path = tmp_path_factory.mktemp("killed") / "readings.csv"
+    day = "".join(f"SECRET{home},2013-01-{{day:02d}} {hour:02d}:30,1.5\n" for home in range(200) for hour in range(24))
+    with path.open("w") as file:
+        file.write("meter,at,kwh\n")
+        for number in range(1, 32):
+            file.write(day.format(day=number) * 2)
+    return path
+
+
+def start(readings, *more, program=PROGRAM):
+    command = [sys.executable, "-c", program, "peak", str(readings), *ASKED, *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def end_at_random(readings, number, seed):
+    delay = random.Random(seed).uniform(0.0, 3.0)
+    with start(readings) as child:
+        assert child.stderr.readline() == b"go\n"
+        time.sleep(delay)
+        child.send_signal(number)
+        out, said = child.communicate(timeout=60)
+    assert b"Traceback" not in said
+    assert b"SECRET" not in out + said
+    if number == signal.SIGKILL:
+        assert child.returncode in (-signal.SIGKILL, 0)
+        return
+    assert child.returncode in (0, 130), said
+    if child.returncode == 130:
+        assert out == b""
+        assert b"interrupted" in said
+        assert said.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("seed", range(1))
+def test_a_process_ended_at_a_random_moment_says_so_in_one_line(readings, number, seed):
+    end_at_random(readings, number, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("seed", range(1, 30))
+def test_a_process_ended_at_many_random_moments_says_so_in_one_line(readings, number, seed):
+    end_at_random(readings, number, seed)
+
+
+def test_a_library_that_is_deaf_is_left_after_a_while(readings):
+    """The main thread waits inside C, where no handler of Python's runs."""
+    stuck = (
+        "import ctypes, sys, threading; import dpselect.cli as cli; cli._PATIENCE = 1; cli._prepare_process(); "
+        "threading.Timer(0.2, print, ['go'], {'file': sys.stderr, 'flush': True}).start(); "
+        # Signals go to the other thread; this one sleeps in C and never comes back to Python.
+        "libc = ctypes.CDLL(None); libc.pthread_sigmask(0, ctypes.create_string_buffer(b'\\xff' * 128), None); "
+        "libc.sleep(60)"
+    )
+    with start(readings, program=stuck) as child:
+        assert child.stderr.readline() == b"go\n"
+        child.send_signal(signal.SIGTERM)
+        _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert said == b"error: interrupted\n"
+
+
+def run(readings, *more):
+    with start(readings, *more) as child:
+        out, said = child.communicate(timeout=120)
+    assert b"Traceback" not in said
+    assert b"SECRET" not in out + said
+    return child.returncode, said
+
+
+def test_a_file_cut_short_or_replaced_is_refused_or_answered(readings, tmp_path):
+    content = readings.read_bytes()[:200_000]
+    changing = tmp_path / "changing.csv"
+    changing.write_bytes(content[: content.rindex(b",")])
+    code, said = run(changing)
+    assert code == 2
+    assert b"too few fields" in said
+    changing.write_bytes(b"meter,at,kwh\n")
+    assert run(changing)[0] == 0
+    changing.write_bytes(os.urandom(5000))
+    assert run(changing)[0] == 2
+
+
+@pytest.mark.parametrize("seed", range(1))
+def test_a_file_replaced_while_it_is_read_gives_an_answer_or_one_line(readings, tmp_path, seed):
+    changing = tmp_path / "changing.csv"
+    changing.write_bytes(readings.read_bytes())
+    with start(changing) as child:
+        child.stderr.readline()
+        time.sleep(random.Random(seed).uniform(0.5, 2.5))
+        (tmp_path / "other.csv").write_text("meter,at,kwh\nSECRET,2013-01-01\n")
+        (tmp_path / "other.csv").replace(changing)
+        out, said = child.communicate(timeout=120)
+    assert child.returncode in (0, 2), said
+    assert b"Traceback" not in said
+    assert b"SECRET" not in out + said
+
+
+@pytest.mark.parametrize("place", ["/dev/full", "/proc/report.html", "/nowhere/report.html"])
+def test_a_report_that_cannot_be_written_is_told(readings, place):
+    code, said = run(readings, "--report", place)
+    assert code in (2, 4)
+    assert said.count(b"\n") == 2  # "go", and one line
