@@ -39,8 +39,8 @@ _LONG_PREDICTION = 8_000_000
 _RATIOS, _NARROWEST = (0.1, 12.0), 0.003
 #: For so few settings losses are looked at more closely.
 _FEW = 8
-#: Points of a generation, by the number of numbers tuned; generations; and how many points are kept.
-_POPULATION, _GENERATIONS, _KEPT = {2: 32, 3: 32, 4: 64, 5: 64}, 8, 8
+#: Points of a generation; generations, by the number of numbers tuned; and how many points are kept.
+_POPULATION, _GENERATIONS, _KEPT = 32, {2: 6, 3: 8, 4: 12, 5: 12}, 8
 #: Settings per table, so that tables of long streams fit the memory.
 _TABLE = 1 << 21
 
@@ -90,7 +90,7 @@ def search(
     >>> bool(np.abs(best[0] - 0.3).max() < 0.05)
     True
     """
-    size, generations = _POPULATION[dimensions], _GENERATIONS
+    size, generations = _POPULATION, _GENERATIONS[dimensions]
     first = qmc.Sobol(dimensions, rng=generator).random(size)
     if starts is not None:
         generations //= 2
