@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Two workers fill the two cores the suite is sized for.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup demo lint types test test-full bench clean
+.PHONY: help setup demo lint types test test-full mutants bench clean
 
 help:            ## what each target does
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' Makefile | sed -E 's/:.*##/\t/'
@@ -32,6 +32,9 @@ test: lint types ## lint, types and the test suite (minutes)
 
 test-full: lint types  ## the same with the slow suites, looking for new examples
 	DPSELECT_EXPLORE=1 $(PYTEST)
+
+mutants: setup   ## faults on purpose, one at a time: which do the tests not notice? (part of test-full)
+	$(BIN)/python -m tests.mutants
 
 bench: setup     ## every benchmark, one after the other
 	for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

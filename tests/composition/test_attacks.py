@@ -283,11 +283,12 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
             assert svt.spent <= budget
             del line_ask, line_many
 
-    def test_a_finaliser_or_handler_that_asks_at_any_step_breaks_nothing(self) -> None:
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    def test_a_finaliser_or_handler_that_asks_at_any_step_breaks_nothing(self, value: float) -> None:
         """At each line of asking, once, another question comes in: as from a signal handler."""
         folder = SparseVector.__module__.rsplit(".", 1)[0]
         for at in range(1, 90):
-            svt = SparseVector(WATCHER, budget=0.2)
+            svt = SparseVector(WATCHER, budget=0.5)
             shown: list[list[int]] = []
             _counted(svt, shown)
             seen = 0
@@ -301,7 +302,7 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
                     if seen == at:
                         sys.settrace(None)
                         try:
-                            for _ in range(200):
+                            for _ in range(at % 3 + 1):
                                 svt.ask(0.0)
                         except (BudgetExhausted, StateRefused):
                             pass
@@ -311,13 +312,24 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
             before = sys.gettrace()
             sys.settrace(trace)
             try:
-                svt.ask(0.0)
+                svt.ask(value)  # 1.0 is all but surely ⊤ and ends the run
             except (BudgetExhausted, StateRefused):
                 pass
             finally:
                 sys.settrace(before)
             assert exact_loss(svt, shown) <= svt.spent * (1 + 1e-9), at
-            assert svt.spent <= 0.2, at
+            assert svt.spent <= 0.5, at
+
+    @pytest.mark.parametrize("many", [False, True])
+    def test_a_question_without_room_is_not_put_whoever_asks(self, many: bool) -> None:
+        svt = SparseVector(WATCHER, budget=0.1)
+        run = svt._start()
+        run._counts = run._reach.below + 1, 0, 0, 0
+        with pytest.raises(StateRefused, match="no room was made"):
+            run._in_service(run._counts, 2 if many else 1, 1)
+        with pytest.raises(StateRefused, match="no room was made"):
+            run.ask(0.0)
+        assert run._counts[2:] == (0, 0)
 
     def test_the_stated_loss_is_not_cut_to_the_budget(self) -> None:
         svt = SparseVector(WATCHER, budget=0.1)

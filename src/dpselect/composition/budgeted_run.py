@@ -122,30 +122,32 @@ class BudgetedRun:
 
     def ask(self, value: float | Fraction) -> bool:
         """One answer; :meth:`make_room` comes first."""
-        below, above, _, _ = self._counts
-        line = self._in_service(below, above, 1, 1)
+        counts = self._counts
+        below, above, _, _ = counts
+        line = self._in_service(counts, 1, 1)
         top = line.ask(value)
         self._answered(below, above + 1) if top else self._answered(below + 1, above)
         return top
 
     def ask_stretch(self, values: FloatArray | Sequence[Fraction]) -> NDArray[np.bool_]:
         """Answers to the first of these values, as many as surely fit; :meth:`make_room` comes first."""
-        below, above, _, _ = self._counts
+        counts = self._counts
+        below, above, _, _ = counts
         fitting = self._reach.below - below + 1
         if self._plan.horizon is not None:
             fitting = min(fitting, self._plan.horizon - below - above)
         whatever = min(fitting, self._reach.above - above + 1)
         if not self._plan.resample and (whatever >= _WORTH_ALL or whatever >= len(values)):
             asked = values[:whatever]
-            answers = self._in_service(below, above, len(asked), len(asked)).ask_many(asked, until="all")
+            answers = self._in_service(counts, len(asked), len(asked)).ask_many(asked, until="all")
         else:
             asked = values[:fitting]
-            answers = self._in_service(below, above, len(asked), 1).ask_many(asked, until="first")
+            answers = self._in_service(counts, len(asked), 1).ask_many(asked, until="first")
         tops = int(np.count_nonzero(answers))
         self._answered(below + len(answers) - tops, above + tops)
         return answers
 
-    def _in_service(self, below: int, above: int, questions: int, tops: int) -> NoisyThreshold:
+    def _in_service(self, counts: tuple[int, int, int, int], questions: int, tops: int) -> NoisyThreshold:
         """The noisy threshold, with so many questions counted at their worst from now on.
 
         First they are counted, then there is a last look at the room: whatever runs in between (a signal handler, a
@@ -154,7 +156,12 @@ class BudgetedRun:
         line = self._line
         if line is None or self.over:
             raise StateRefused("this run has ended and answers no more")
-        self._counts = below, above, questions, tops
+        below, above, _, _ = counts
+        due = below, above, questions, tops
+        # In one step: what came in since the counts were read has changed them.
+        if self._counts is counts: self._counts = due  # noqa: E701 # fmt: skip
+        if self._counts is not due:
+            raise StateRefused("another question came in before this one was put; ask it again")
         reach = self._reach
         if below + questions - 1 > reach.below or above + tops - 1 > reach.above:
             self._counts = below, above, 0, 0

@@ -1,0 +1,472 @@
+# ruff: noqa: E501
+"""One-line faults that the tests must notice: each would break a promise, or state a cost below the truth.
+
+A fault replaces one piece of text, which must occur exactly once in its file, by another; the tests named with it must
+then fail. Where code has moved, ``make mutants`` says which fault no longer finds its text: put it where the idea lives
+now, rather than drop it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PROGRAMS = "tests/composition/test_programs.py"
+ATTACKS = "tests/composition/test_attacks.py"
+FILTERS = "tests/composition/test_filters.py"
+VECTORS = "tests/composition/test_sparse_vector.py"
+SOUND = "tests/composition/test_soundness.py"
+INTERRUPTED = "tests/composition/test_interruptions.py"
+SAVED = "tests/composition/test_saved_state.py"
+ODOMETER = "tests/composition/test_odometer.py"
+ENTROPY = "tests/noise/test_entropy.py"
+SCAN = "tests/noise/test_scan.py"
+EXACT = "tests/privacy/test_exact_runs.py"
+LOSSES = "tests/privacy/test_losses.py"
+BOUNDS = "tests/privacy/test_guarantees.py"
+FAMILY = "tests/privacy/test_family.py"
+MECHANISMS = "tests/mechanisms/test_privacy.py"
+RUNS = "tests/mechanisms/test_runs.py"
+VALUES = "tests/mechanisms/test_values.py"
+DISCRETE = "tests/mechanisms/test_discrete.py"
+ANSWERS = "tests/tables/test_answers.py"
+NEIGHBOURS = "tests/tables/test_neighbours.py"
+WATCH = "tests/cli/test_watch.py"
+CLIPPED = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[general, resampled, clipped, thresholds and mechanisms adaptive]"
+PLAIN = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[general, resampled]"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One line made wrong, and the tests that must see it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    #: Tried by ``make test`` too, not only by ``make mutants``.
+    quick: bool = False
+
+
+def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = False) -> Fault:
+    """Shorthand."""
+    return Fault(name, f"src/dpselect/{file}", old, new, tests, quick)
+
+
+REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
+RUN, VECTOR, CLIP = "composition/budgeted_run.py", "composition/sparse_vector.py", "composition/clipping.py"
+COSTS, SUMS, STATE, METER = (
+    "composition/costs.py",
+    "composition/exact_sum.py",
+    "composition/saved_state.py",
+    "composition/odometer.py",
+)
+GAUSSIAN, RELEASES = "mechanisms/gaussian_above_threshold.py", "mechanisms/release.py"
+
+FAULTS = [
+    # What a question may cost, and whether it is counted.
+    fault(
+        "a top is not counted",
+        RUN,
+        "self._answered(below, above + 1) if top",
+        "self._answered(below, above) if top",
+        PLAIN,
+        VECTORS,
+        quick=True,
+    ),
+    fault(
+        "a silence is not counted",
+        RUN,
+        "else self._answered(below + 1, above)",
+        "else self._answered(below, above)",
+        PLAIN,
+        VECTORS,
+        quick=True,
+    ),
+    fault(
+        "the last look at the room is left out",
+        RUN,
+        "if below + questions - 1 > reach.below or above + tops - 1 > reach.above:",
+        "if False:",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
+    ),
+    fault(
+        "questions under way cost nothing",
+        RUN,
+        "        due = below, above, questions, tops\n",
+        "        due = below, above, 0, 0 * tops\n",
+        INTERRUPTED,
+        ATTACKS,
+    ),
+    fault(
+        "the worst answer to an interrupted question is a silence",
+        RUN,
+        "return max(table.loss(below + due, above), table.loss(below + due - 1, above + 1))",
+        "return table.loss(below, above)",
+        INTERRUPTED,
+    ),
+    fault(
+        "the stated loss is cut to the budget",
+        RUN,
+        "return allowed if allowed < found <= allowed * _ROUNDING else found",
+        "return min(allowed, found)",
+        ATTACKS,
+        quick=True,
+    ),
+    fault(
+        "the room is one question too large",
+        "composition/loss_table.py",
+        "return Reach(found, 0, final=True)",
+        "return Reach(found + 1, 0, final=True)",
+        PLAIN,
+        VECTORS,
+    ),
+    fault(
+        "only a silence is looked at before a question",
+        "composition/loss_table.py",
+        "self._worst = np.maximum(silent[1:], topped)",
+        "self._worst = silent[1:]",
+        PLAIN,
+        VECTORS,
+    ),
+    fault(
+        "a kept threshold looks at one answer only",
+        "composition/loss_table.py",
+        "return max(self.loss(below + 1, above), self.loss(below, above + 1))",
+        "return self.loss(below + 1, above)",
+        VECTORS,
+        SOUND,
+    ),
+    fault(
+        "no second look after reading the value",
+        VECTOR,
+        "            if type(value) is not float or threshold is not None:",
+        "            if False:",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
+    ),
+    fault(
+        "another's run is let go",
+        VECTOR,
+        "self._run = None if self._run is run else self._run",
+        "self._run = None",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
+    ),
+    fault(
+        "a new run takes the place of another's",
+        VECTOR,
+        "self._run = run if self._run is None else self._run",
+        "self._run = run",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
+    ),
+    fault(
+        "the open run is not in what was spent",
+        VECTOR,
+        "                total.add(run.loss)\n",
+        "                pass\n",
+        VECTORS,
+    ),
+    # The cut around the threshold.
+    fault(
+        "an own threshold is not clipped above",
+        CLIP,
+        "return self._upper if number > self._upper else number",
+        "return number",
+        CLIPPED,
+        quick=True,
+    ),
+    fault(
+        "an own threshold is not clipped below",
+        CLIP,
+        "        if number < self._lower:\n            return self._lower\n",
+        "",
+        CLIPPED,
+        quick=True,
+    ),
+    fault(
+        "many values are not clipped",
+        CLIP,
+        "return np.minimum(np.maximum(numbers, self._lower), self._upper)",
+        "return numbers",
+        VECTORS,
+    ),
+    fault(
+        "the loss is that of another range",
+        CLIP,
+        "self.clipped = replace(watcher, family=near)",
+        "self.clipped = replace(watcher, family=replace(near, lower=near.lower / 2, upper=near.upper / 2, "
+        "sensitivity=near.sensitivity / 2))",
+        CLIPPED,
+    ),
+    # Filters.
+    fault(
+        "a filter lets one release too many",
+        REALISED,
+        "        return books.losses <= self._limit_units\n",
+        "        return books.losses <= 2 * self._limit_units\n",
+        FILTERS,
+        quick=True,
+    ),
+    fault(
+        "a run's loss is not counted",
+        REALISED,
+        "        return Realised(books.losses + in_units(epsilon), books.chances)\n",
+        "        return books\n",
+        FILTERS,
+        VECTORS,
+        quick=True,
+    ),
+    fault(
+        "a capped run pays nothing where its last silence is dear",
+        REALISED,
+        "safe = horizon is not None and horizon < affordable",
+        "safe = horizon is not None and horizon <= affordable",
+        SOUND + "::test_a_run_capped_where_its_last_silence_costs_too_much_pays_for_the_chance",
+        quick=True,
+    ),
+    fault(
+        "chances of a run that overshoots are not added",
+        REALISED,
+        "self._books.chances + in_units(chance)",
+        "in_units(chance)",
+        SOUND + "::test_the_repaired_filter_keeps_its_promise_on_the_counter_example",
+    ),
+    fault(
+        "the chance is that of one question more",
+        REALISED,
+        "affordable = 0 if longest is None else longest + 1",
+        "affordable = 0 if longest is None else longest + 2",
+        SOUND + "::test_the_repaired_filter_keeps_its_promise_on_the_counter_example",
+        SOUND + "::test_a_run_capped_where_its_last_silence_costs_too_much_pays_for_the_chance",
+    ),
+    fault(
+        "ex-post losses are charged",
+        COSTS,
+        "    if isinstance(loss, RealisedLoss):\n",
+        "    if False:\n",
+        ATTACKS,
+        quick=True,
+    ),
+    fault("open runs are charged", COSTS, "        if isinstance(cost, OpenRun):\n", "        if False:\n", ATTACKS),
+    fault(
+        "a delta is left out of a pure budget",
+        REALISED,
+        "            if cost.loss.delta > 0:\n",
+        "            if False:\n",
+        ATTACKS,
+        FILTERS,
+    ),
+    fault(
+        "a pure loss is a quarter of its rho", COSTS, "return float(pure_rho(", "return 0.25 * float(pure_rho(", ATTACKS
+    ),
+    fault("the order is left out of a Renyi cost", COSTS, "self._rho * order * _UP", "self._rho * _UP", ATTACKS),
+    fault(
+        "squares lose their factor in quadrature",
+        DECLARED,
+        "math.sqrt(-2.0 * math.log(self._slack) * squares)",
+        "math.sqrt(-math.log(self._slack) * squares)",
+        FILTERS,
+    ),
+    fault(
+        "deltas are not added",
+        DECLARED,
+        "            books.deltas + in_units(loss.delta),\n",
+        "            in_units(loss.delta),\n",
+        FILTERS,
+    ),
+    fault(
+        "a declared run is free",
+        DECLARED,
+        "        return RunTerms(allowed=math.inf, books=books)\n",
+        "        return RunTerms(allowed=math.inf, books=self._books)\n",
+        FILTERS,
+    ),
+    fault(
+        "GDP costs add without squares",
+        DECLARED,
+        'return books + in_units(plain_cost("mu", value)) ** 2',
+        'return books + in_units(plain_cost("mu", value))',
+        FILTERS,
+    ),
+    fault(
+        "what is charged while a run is open is let through",
+        FILTER,
+        "                if self._held is not None:\n                    raise StateRefused(\n",
+        "                if False:\n                    raise StateRefused(\n",
+        FILTERS,
+    ),
+    fault(
+        "a filter works in a forked child",
+        FILTER,
+        "        if self._process != process():\n",
+        "        if False:\n",
+        FILTERS,
+        ATTACKS,
+    ),
+    fault(
+        "two states of one budget",
+        FILTER,
+        "if self._saved_by is not None and self._saved_by() is not owner:",
+        "if False:",
+        f"{ATTACKS}::TestOneBudgetIsSavedOnce",
+    ),
+    fault("sums are rounded down", SUMS, "    if kept << spare != units:\n        kept += 1\n", "", FILTERS, ODOMETER),
+    fault(
+        "a restored run is free",
+        STATE,
+        "    svt._filter._books = svt._filter._after_run(svt._filter._books, charge)\n",
+        "",
+        SAVED,
+    ),
+    fault(
+        "a saved state is not compared with its digest", STATE, "hmac.compare_digest(digest, expected)", "True", SAVED
+    ),
+    fault(
+        "an odometer forgets what it followed",
+        METER,
+        "                    epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)\n                    self._remember",
+        "                    self._remember",
+        ODOMETER,
+    ),
+    fault(
+        "an odometer counts a cost that fell",
+        METER,
+        "epsilon=max(self.most.epsilon, now.epsilon)",
+        "epsilon=now.epsilon",
+        ODOMETER,
+    ),
+    # Bounds.
+    fault(
+        "the shift has one move per question",
+        GAUSSIAN,
+        "moves = 1.0 if family.monotone else 4.0",
+        "moves = 1.0",
+        f"{EXACT}::test_questions_that_move_against_each_other_need_both_moves_in_the_shift",
+        quick=True,
+    ),
+    fault(
+        "a profile without the number of outputs",
+        "privacy/profiles.py",
+        "np.minimum(n * gaussian_delta(eps, shift=mu), 1.0)",
+        "np.minimum(gaussian_delta(eps, shift=mu) / n, 1.0)",
+        EXACT,
+        BOUNDS,
+    ),
+    fault(
+        "Zhu and Wang without gamma/(gamma - 1)",
+        "privacy/renyi.py",
+        "gammas / (gammas - 1.0) * grown * square",
+        "grown * square",
+        f"{EXACT}::test_the_zhu_wang_bound_is_its_formula_at_the_best_gamma",
+        quick=True,
+    ),
+    fault(
+        "monotone for no reason",
+        "privacy/noisy_max.py",
+        "return 1.0 if monotone else 2.0",
+        "return 1.0",
+        f"{EXACT}::test_no_noisy_max_of_three_has_a_larger_delta_than_its_profile",
+        LOSSES,
+    ),
+    fault(
+        "Laplace runs cost one move less",
+        "privacy/classical_threshold.py",
+        "moved = threshold_cost + 2 * np.minimum(below, above) * query_cost",
+        "moved = threshold_cost + np.minimum(below, above) * query_cost",
+        MECHANISMS,
+        "tests/mechanisms/test_contract.py",
+    ),
+    fault(
+        "exponential runs have a free threshold",
+        "privacy/classical_threshold.py",
+        "np.where(np.asarray(below) > 0, threshold_cost + above * each, above * query_cost)",
+        "np.where(np.asarray(below) > 0, above * each, above * query_cost)",
+        MECHANISMS,
+        "tests/mechanisms/test_contract.py",
+    ),
+    fault(
+        "a cut sensitivity is rounded to nearest",
+        "privacy/family.py",
+        "cut = min(self.sensitivity, _difference_up(high, low))",
+        "cut = min(self.sensitivity, high - low)",
+        FAMILY,
+    ),
+    fault(
+        "a grid's sensitivity is rounded down",
+        "privacy/grid.py",
+        "math.ceil(self.in_steps(family.sensitivity))",
+        "math.floor(self.in_steps(family.sensitivity))",
+        DISCRETE,
+        MECHANISMS,
+    ),
+    fault(
+        "a rational is rounded down",
+        "privacy/classical.py",
+        "return math.nextafter(number, math.inf) if Fraction(number) < value else number",
+        "return number",
+        "tests/mechanisms/test_contract.py",
+        MECHANISMS,
+        RUNS,
+    ),
+    # Noise.
+    fault(
+        "halved noise",
+        RELEASES,
+        "noise = discrete_gaussian(len(admitted), sigma=self.grid.in_steps(self.sigma), entropy=entropy)",
+        "noise = discrete_gaussian(len(admitted), sigma=self.grid.in_steps(self.sigma) / 2, entropy=entropy)",
+        DISCRETE,
+        "tests/mechanisms/test_law.py",
+        MECHANISMS,
+    ),
+    fault(
+        "a child draws what its parent drew",
+        "noise/entropy.py",
+        "        self._stream = stream = _Keystream(self._key)\n",
+        "        stream = self._stream\n",
+        ENTROPY,
+        quick=True,
+    ),
+    fault(
+        "cells are drawn without looking at the process",
+        "noise/entropy.py",
+        "        stream = self._stream\n        if stream.process != process():\n            stream = self._moved()\n        with stream.lock:\n            if stream.drawing:",
+        "        stream = self._stream\n        with stream.lock:\n            if stream.drawing:",
+        ENTROPY,
+    ),
+    fault(
+        "a handler shares the bytes of a cell",
+        "noise/entropy.py",
+        "            if stream.drawing:\n",
+        "            if False:\n",
+        ENTROPY,
+    ),
+    fault(
+        "a handler shares the bytes of the pool",
+        "noise/entropy.py",
+        "if count > _POOL_BYTES // 2 or stream.drawing:",
+        "if count > _POOL_BYTES // 2:",
+        ENTROPY,
+    ),
+    fault("the key is never replaced", "noise/entropy.py", "            self._left -= length\n", "", ENTROPY),
+    # The doors.
+    fault(
+        "values outside the range come in",
+        "mechanisms/values.py",
+        "    if not (family.lower <= least and largest <= family.upper):\n",
+        "    if False:\n",
+        VALUES,
+    ),
+    fault(
+        "people that merged count",
+        "tables/rows.py",
+        "(column > -merging) & (column < merging)",
+        "column.notnull()",
+        ANSWERS,
+    ),
+    fault(
+        "long numbers are refused on standard input",
+        "cli/stream.py",
+        "    if found is None:\n",
+        "    if found is None or len(written) > 60:\n",
+        WATCH + "::test_a_number_is_read_whatever_its_length",
+    ),
+]
