@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +103,17 @@ def _postgres_programs(folder: Path) -> Path:
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     if places:
         return places[0]
-    try:
-        import pgserver
-    except ImportError:
+    found = find_spec("pgserver")  # not imported: it looks for a folder of the user's, and warns
+    if found is None or found.origin is None:
         pytest.skip("no PostgreSQL: neither on the path, nor in /usr/lib/postgresql, nor the pgserver package")
-    installed = Path(pgserver.__file__).parent / "pginstall"
+    package = Path(found.origin).parent
     if _plain_user() is None:
-        return installed / "bin"
-    # The environment may lie where only the superuser can read.
-    shutil.copytree(installed, folder / "programs", symlinks=True)
-    return folder / "programs" / "bin"
+        return package / "pginstall" / "bin"
+    # The environment may lie where only the superuser can read. The libraries lie beside the package.
+    for part in (package / "pginstall", package.with_name("pgserver.libs")):
+        if part.is_dir():
+            shutil.copytree(part, folder / "site" / part.relative_to(package.parent), symlinks=True)
+    return folder / "site" / "pgserver" / "pginstall" / "bin"
 
 
 @pytest.fixture(scope="session")
