@@ -20,8 +20,10 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr
 
 from dpselect import GaussianAboveThreshold, GaussianNoisyMax, QueryFamily
-from dpselect.numerics.factors import Factors, modes
-from dpselect.privacy.above_threshold import transcript_epsilon
+from dpselect.numerics import plain
+from dpselect.numerics.factors import Factor, peak
+from dpselect.numerics.pair import exact
+from dpselect.privacy.above_threshold import Question, mixed_run_loss, transcript_epsilon
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 
 DIGITS = 25
@@ -48,8 +50,7 @@ def cells():
 
 def peak_of(factors):
     """The peak of the integrand, located for the peers."""
-    count, slope, offset, _ = (np.array([row], dtype=float) for row in zip(*factors, strict=True))
-    return float(modes(Factors(count, slope, offset))[0])
+    return peak([Factor(float(m), exact(slope), exact(offset), 0.0) for m, slope, offset, _ in factors], plain)
 
 
 def by_scipy(factors):
@@ -130,6 +131,20 @@ def batch(size=100_000, seed=1):
     return noisy_max, above
 
 
+def mixtures():
+    """A run of three ordinary kinds of questions, and one whose questions are far less noisy than the threshold."""
+    for spread, noises in ((0.2, (0.2, 0.3, 0.5)), (0.5, (0.005, 0.01, 0.05))):
+        questions = [
+            Question(lower=0.0, upper=1.0 - k / 10, threshold=0.5, sigma_query=s) for k, s in enumerate(noises)
+        ]
+        yield {
+            "sensitivity": 1e-3,
+            "sigma_threshold": spread,
+            "below": [q for q in questions for _ in range(40)],
+            "above": questions[:1],
+        }
+
+
 def main_timings():
     """Print the side-by-side table."""
     work = list(cells())
@@ -145,10 +160,18 @@ def main_timings():
     noisy_max, above = batch()
     batched = [clocked(lambda: noisy_max_epsilon(**noisy_max), repeats=5) / 1e5]
     batched.append(clocked(lambda: transcript_epsilon(**above), repeats=5) / 1e5)
+    few = [{name: part[:1000] if np.ndim(part) else part for name, part in case.items()} for case in (noisy_max, above)]
+    batched.append(clocked(lambda: noisy_max_epsilon(**few[0]), repeats=20) / 1e3)
+    batched.append(clocked(lambda: transcript_epsilon(**few[1]), repeats=20) / 1e3)
+    mixed = [clocked(lambda case=case: mixed_run_loss(**case), repeats=10) for case in mixtures()]
     rows = [
         ("dpselect, one ε", scalar),
         ("dpselect, batched noisy max (10⁵ cells)", batched[0]),
         ("dpselect, batched above threshold (10⁵ cells)", batched[1]),
+        ("dpselect, batched noisy max (10³ cells)", batched[2]),
+        ("dpselect, batched above threshold (10³ cells)", batched[3]),
+        ("dpselect, a mixed run, ordinary", mixed[0]),
+        ("dpselect, a mixed run, steep", mixed[1]),
         ("dpselect, certified", certified),
         ("scipy.integrate.quad, peak bracketed", scipy_time),
         (f"mpmath.quad, {DIGITS} digits, peak bracketed", mpmath_time),
