@@ -152,9 +152,11 @@ def ran(table: Table) -> str:
     return "gpu" if (table["kind"] == "gpu").any() else "processor"
 
 
-def _samples(table: Table, kind: str) -> tuple[int, int, str]:
-    rows = table[table["kind"] == kind]
-    return int(rows["samples"].iloc[0]), int(spread_of(table, kind=kind)["count"].max()), str(rows["device"].iloc[0])
+def _samples(table: Table, kind: str) -> tuple[int, str, str]:
+    """Samples per estimate, how many trials (a range where σ differ) and on what."""
+    rows, counts = table[table["kind"] == kind], spread_of(table, kind=kind)["count"]
+    trials = " to ".join(str(count) for count in sorted({int(counts.min()), int(counts.max())}))
+    return int(rows["samples"].iloc[0]), trials, str(rows["device"].iloc[0])
 
 
 @drawn
