@@ -198,6 +198,8 @@ def _one_ratio(cell: list[Factor], number: int, exact: ExactInputs | None) -> tu
     settled = _attempt(one_log_ratio, cell)
     if settled is not None:
         return settled
+    if _beyond_doubles(cell):
+        return 0.0, 5e-308
     slopes, offsets, shifts = _exact_inputs(cell) if exact is None else exact(number)
     counts = [factor.count for factor in cell]
     return _enclosed(lambda: enclose_log_ratio(counts, slopes, offsets, shifts))
@@ -223,6 +225,18 @@ def _attempt(
             return settle(cell)
     except (ArithmeticError, ValueError):
         return None
+
+
+def _beyond_doubles(cell: list[Factor]) -> bool:
+    """Whether J(0) is 1 to within 1e-308, and every loss below that.
+
+    1 - J ≤ Σ count·P(z > slope·x + offset) = Σ count·Φ(-offset/√(1 + slope²)), and Φ(-40) < 1e-349.
+    """
+    return all(
+        factor.count == 0.0
+        or (factor.count < 1e30 and factor.offset.high > 40.001 * math.hypot(1.0, factor.slope.high))
+        for factor in cell
+    )
 
 
 def _exact_inputs(cell: list[Factor]) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
