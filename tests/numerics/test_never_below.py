@@ -107,7 +107,7 @@ def mixture(rng):
 
 
 def mixture_truth(cell):
-    """The enclosure; it gives up where every factor is 1 to 340 digits (1 - Φ(40) < 1e-349), and the loss is no double."""
+    """The enclosure, which gives up where every factor is 1 to 340 digits: the loss is then no double."""
     counts, slopes, offsets, _ = cell
     sure = [offset / np.hypot(1, slope) for m, slope, offset in zip(counts, slopes, offsets, strict=True) if m]
     return Enclosure(0.0, 1e-320) if min(sure, default=50) > 40.1 else enclose_log_ratio(*cell)
