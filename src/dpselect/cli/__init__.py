@@ -52,10 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 1 a fault of this program, 2 bad input (one line says what to change), 3 the budget ran out, 4 the output
     could not be written, 130 interrupted, 141 the reader of the output went away.
     """
-    if arguments is None and (told := _prepare_process()):
-        print(told, file=sys.stderr)
-        return 2
     try:
+        if arguments is None and (told := _prepare_process()):
+            print(told, file=sys.stderr)
+            return 2
         try:
             import cyclopts  # noqa: F401
         except ImportError as failure:
