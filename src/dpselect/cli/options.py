@@ -58,6 +58,7 @@ _COLUMNS = Group("What the columns mean", sort_key=2)
 _PERIODS = Group("The public candidates", sort_key=3)
 _PERSON = Group("What one person can change", sort_key=4)
 _SERIES = Group("A series already added up over persons", sort_key=5)
+_LEDGER = Group("A budget that survives", sort_key=7)
 _FAMILY = Group("The family of queries", sort_key=2)
 
 
@@ -106,6 +107,10 @@ class Table:
         You vouch: no person moves a value by more than this (or give --population: maximum/N).
     monotone
         You vouch: adding a person never lowers a value.
+    ledger
+        The file (or URL) that keeps the budget: charged before the table is read.
+    total
+        Make the ledger where there is none: the most all answers may ever cost (ε).
     """
 
     table: str | None = None
@@ -127,6 +132,8 @@ class Table:
     maximum: Annotated[Number | None, Parameter(group=_SERIES)] = None
     sensitivity: Annotated[Number | None, Parameter(group=_SERIES)] = None
     monotone: Annotated[bool, Parameter(group=_SERIES)] = False
+    ledger: Annotated[str | None, Parameter(group=_LEDGER)] = None
+    total: Annotated[Number | None, Parameter(group=_LEDGER)] = None
 
     def dataset(self, data: str, run: Run, *, category: str | None = None) -> Dataset:
         """The data set these options describe."""

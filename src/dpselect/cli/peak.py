@@ -20,6 +20,8 @@ def peak(
         Parameter(help="How the winner is picked; the one expected to do best if left out. All cost ε."),
     ] = None,
     anyway: Annotated[bool, Parameter(help="Ask also where the answer would hardly be better than a guess.")] = False,
+    key: Annotated[str | None, Parameter(help="With --ledger: tells it from the same question asked before.")] = None,
+    afresh: Annotated[bool, Parameter(help="With --ledger: draw the same question again, and pay again.")] = False,
     periods: Periods = Periods(),  # noqa: B008 - frozen
     categories: Categories = Categories(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
@@ -49,7 +51,7 @@ def peak(
         screen.show_peak_plan(plan, as_json=run.as_json)
         return
     with screen.progress("Adding up the table") as move:
-        answer = plan.ask(anyway=anyway, progress=move)
+        answer = plan.ask(anyway=anyway, progress=move, key=key, afresh=afresh)
     screen.show_answer(answer, as_json=run.as_json)
     if run.as_json:
         run.warn_of_a_seed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dpselect.dataset.line import Line
     from dpselect.dataset.peak import Peak, PeakPlan
     from dpselect.dataset.watch import Watch, WatchPlan
+    from dpselect.ledger import Ledger
     from dpselect.noise.entropy import Entropy
     from dpselect.report.guarantee import Neighbours
     from dpselect.report.record import Entry
@@ -61,7 +63,9 @@ class Dataset:
     table, backend, delimiter : str, optional
         The table of a database, the engine for files, what stands between the fields of a CSV file.
     total : float, optional
-        The most all answers together may cost, for as long as this object lives.
+        The most all answers together may cost, for as long as this object lives; with ``ledger``, for good.
+    ledger : path, URL or Ledger, optional
+        Where the budget is kept (docs/ledger.md). One that is not there is made, with ``total``.
     entropy : Entropy, optional
         Where noise comes from: the operating system. With a ``SeededEntropy`` answers are reproducible, not private.
 
@@ -103,10 +107,13 @@ class Dataset:
     delimiter: str | None = None
     total: float | None = None
     entropy: Entropy | None = None
+    ledger: Any = None
     budget: Budget = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "budget", Budget(self.total))
+        object.__setattr__(self, "budget", Budget(None if self.ledger is not None else self.total))
+        if self.ledger is not None and self.entropy is not None:
+            raise InvalidParameter("‹ledger› does not go with seeded noise: such answers are not private; leave it out")
         if self._is_database:
             engine = None if self.backend == "duckdb" else self.backend
             refuse_given("a database URL, which names its engine", backend=engine, delimiter=self.delimiter)
@@ -141,15 +148,19 @@ class Dataset:
         categories: Sequence[str] | None = None,
         mechanism: str | None = None,
         anyway: bool = False,
+        key: str | None = None,
+        afresh: bool = False,
     ) -> Peak:
         """Which period (or category) is largest: one answer, at a pure cost of at most ``epsilon``.
 
         The mechanism that is expected to do best is used, or the one that is asked for. An answer that would hardly be
         better than a guess is refused and costs nothing, unless asked for ``anyway``. Other parameters are those of
-        :meth:`plan_peak` and :meth:`candidates`.
+        :meth:`plan_peak` and :meth:`candidates`. With a ledger the same question finds its first answer and costs
+        nothing; with another ``key``, or ``afresh``, it is drawn and paid again.
         """
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
-        return self.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism).ask(anyway=anyway)
+        plan = self.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism)
+        return plan.ask(anyway=anyway, key=key, afresh=afresh)
 
     def plan_peak(
         self, candidates: Candidates, *, epsilon: Fraction | float, mechanism: str | None = None, compare: bool = False
@@ -245,8 +256,16 @@ class Dataset:
 
     @property
     def spent(self) -> float:
-        """What the answers so far have cost, rounded up."""
-        return self.budget.spent
+        """What the answers so far have cost, rounded up; with a ledger, everybody's."""
+        book = self.book
+        return self.budget.spent if book is None else book.balance().spent
+
+    @functools.cached_property
+    def book(self) -> Ledger | None:
+        """The ledger, opened; None where there is none."""
+        from dpselect.dataset.book import open_book
+
+        return None if self.ledger is None else open_book(self.ledger, name=self.name, total=self.total)
 
     # The public side.
 

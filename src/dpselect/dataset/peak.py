@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -9,9 +11,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.answer import Answer
+from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.dataset import Dataset, period_word
 from dpselect.errors import InvalidParameter, refuse
 from dpselect.mechanisms.catalogue import Entry, find
+from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
 from dpselect.report.rounding import at_most, no_more_than
@@ -134,29 +138,72 @@ class PeakPlan:
         """What to say of an ε too large to promise much."""
         return Guarantee(epsilon=self.cost(self.mechanism)).weakness
 
-    def ask(self, *, anyway: bool = False, progress: Callable[[float], None] | None = None) -> Peak:
+    def ask(
+        self,
+        *,
+        anyway: bool = False,
+        progress: Callable[[float], None] | None = None,
+        key: str | None = None,
+        afresh: bool = False,
+    ) -> Peak:
         """Charges the budget, adds up the table, draws the noise: the answer.
 
         An answer that would hardly be better than a guess is refused and costs nothing, unless asked for ``anyway``.
+        With a ledger the charge is on disk before the table is touched, and the answer before it is shown; ``key`` and
+        ``afresh`` are those of :meth:`Dataset.peak`.
         """
-        from dpselect.noise.entropy import SYSTEM_ENTROPY
+        from dpselect.dataset.dataset import refuse_given
 
         if not anyway and not self.useful:
             raise InvalidParameter(self.futility, parameter="epsilon")
-        self.dataset.budget.charge(self.cost(self.mechanism))
-        queries = self.dataset.read(self.candidates, progress=progress)
-        entropy = self.dataset.entropy or SYSTEM_ENTROPY
-        # Values outside the range are cut to it: refusing them would say something about the data.
-        found = self.chosen.mechanism.release(queries.values, entropy=entropy, outside="clip")
+        book, read = self.dataset.book, functools.cache(lambda: self.dataset.read(self.candidates, progress=progress))
+        if book is None:
+            refuse_given("a question without a ledger, which is always drawn anew", key=key, afresh=afresh or None)
+            self.dataset.budget.charge(self.cost(self.mechanism))
+            return Peak(plan=self, **self._draw(read), examine=lambda: read().curator_report)
+        answered = book.ask(
+            self.question(),
+            cost=Loss(epsilon=self.cost(self.mechanism)),
+            draw=lambda: self._draw(read),
+            key=key,
+            afresh=afresh,
+        )
         return Peak(
             plan=self,
-            label=queries.labels[found.index],
-            index=found.index,
-            epsilon=found.loss.epsilon,
-            delta=found.loss.delta,
-            noise=found.noise,
-            examine=lambda: queries.curator_report,
+            **answered.answer,
+            entry=answered.number,
+            repeated=answered.repeated,
+            examine=lambda: read().curator_report,
         )
+
+    def question(self) -> dict[str, Any]:
+        """The question as a ledger keeps it: public, and without places."""
+        return {
+            **dict(self.dataset.parameters(self.candidates)),
+            "verb": "peak",
+            "measured": self.dataset.measured,
+            "mechanism": self.mechanism,
+            **_scale(self.chosen),
+            "epsilon": self.cost(self.mechanism),
+            # A public list of categories may be longer than an entry.
+            "labels": hashlib.sha256("\n".join(self.candidates.labels).encode()).hexdigest(),
+        }
+
+    def _draw(self, read: Callable[[], BoundedQuery]) -> dict[str, Any]:
+        from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+        queries = read()
+        # Values outside the range are cut to it: refusing them would say something about the data.
+        found = self.chosen.mechanism.release(
+            queries.values, entropy=self.dataset.entropy or SYSTEM_ENTROPY, outside="clip"
+        )
+        return {
+            "label": queries.labels[found.index],
+            "index": int(found.index),
+            "epsilon": float(found.loss.epsilon),
+            "delta": float(found.loss.delta),
+            "noise": found.noise,
+        }
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Each mechanism that was tried, as plain values."""
@@ -250,6 +297,8 @@ class Peak(Answer):
     delta: float
     noise: Noise
     examine: Callable[[], CuratorReport]
+    entry: int | None = None
+    repeated: bool = False
 
     def __repr__(self) -> str:
         return f"<Peak {self.label!r} at ε = {at_most(self.epsilon)}, {self.plan.mechanism}>"
@@ -273,6 +322,7 @@ class Peak(Answer):
             "guess_hits": plan.guess.hits,
             "reason": plan.reason,
             "advice": plan.advice,
+            **({} if self.entry is None else {"ledger_entry": self.entry, "repeated": self.repeated}),
             **_note(plan.weakness),
         }
 
@@ -291,6 +341,10 @@ class Peak(Answer):
             if self.noise == "reproducible"
             else f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",
         ]
+        if self.entry is None and self.noise != "reproducible":
+            notes.append(NOBODY_REMEMBERS)
+        if self.repeated:
+            notes.append("The question was asked before: this is its first answer, and it cost nothing now.")
         if dataset.is_series:
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
         found = Finding(
@@ -306,6 +360,7 @@ class Peak(Answer):
                 *dataset.parameters(plan.candidates),
                 ("Mechanism", plan.reason),
                 ("Noise", _noise_in_words(chosen) + in_unit),
+                *(() if self.entry is None else (("Ledger entry", f"{self.entry:,}"),)),
             ),
             notes=tuple(notes),
             made=datetime.now(UTC).astimezone(),

@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.answer import Answer
+from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.dataset import Dataset, period_word
 from dpselect.dataset.line import Line, Settings
 from dpselect.errors import InvalidData
+from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Entry, Finding, Report, Spending
 from dpselect.report.rounding import at_least, at_most
@@ -19,10 +21,14 @@ from dpselect.report.words import family_in_words, percent
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
+    from dpselect.ledger import Reservation
     from dpselect.noise.entropy import Entropy
     from dpselect.planning.trial import ExpectedWatch
     from dpselect.privacy.family import QueryFamily
     from dpselect.tables import Candidates, CuratorReport
+
+#: So many ⊤ are named in a ledger's entry; the others are counted.
+_WRITTEN = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +84,23 @@ class WatchPlan:
         source = entropy or SYSTEM_ENTROPY
         if self.dataset is not None:
             source = self.dataset.entropy or source
+            book = self.dataset.book
+            if book is not None:
+                # Verdicts are shown one by one, so a watch that is asked again is another one, and paid again.
+                worst = Loss(epsilon=self.settings.budget, delta=self.settings.delta)
+                held = book.reserve(self.question(), cost=worst, afresh=True)
+                return Watch(plan=self, vector=self.settings.build(source), held=held)
             self.dataset.budget.charge(self.settings.budget)
         return Watch(plan=self, vector=self.settings.build(source))
+
+    def question(self) -> dict[str, Any]:
+        """The question as a ledger keeps it: public, and without places."""
+        return {
+            **dict(self.parameters()),
+            "verb": "watch",
+            "budget": self.settings.budget,
+            "delta": self.settings.delta,
+        }
 
     def ask(
         self,
@@ -101,6 +122,7 @@ class WatchPlan:
                 break
             each(label, watch.ask(value), watch.vector)
         watch.ended = watch.answered < len(queries)
+        watch.settle()
         return watch
 
     def trial(self) -> ExpectedWatch:
@@ -228,6 +250,7 @@ class Watch(Answer):
     ended: bool = False
     examine: Callable[[], CuratorReport] | None = None
     keep: bool = True
+    held: Reservation | None = None
 
     def __repr__(self) -> str:
         return f"<Watch {len(self.vector.tops)} of {self.answered} above {self.plan.line}>"
@@ -243,6 +266,17 @@ class Watch(Answer):
             self.spent.append(self.vector.spent)
         self.answered += 1
         return above
+
+    def settle(self) -> None:
+        """Ends the watch in the ledger, where there is one: from the whole budget down to what the answers cost."""
+        book = None if self.plan.dataset is None else self.plan.dataset.book
+        if book is None or self.held is None:
+            return
+        self.vector.close()
+        # The whole budget fitted beforehand, so what the answers cost may be charged instead, where that is pure.
+        cost = self.vector.spent if self.plan.settings.delta == 0 else None
+        answer = {"answered": self.answered, "above": list(self.labels[:_WRITTEN]), "count": len(self.above)}
+        book.settle(self.held, answer, cost=cost)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -272,6 +306,7 @@ class Watch(Answer):
             "spent": self.vector.spent,
             "budget": self.plan.settings.budget,
             "noise": self.vector.noise,
+            **({} if self.held is None else {"ledger_entry": self.held.number}),
             **({} if weakness is None else {"note": weakness}),
         }
 
@@ -289,8 +324,11 @@ class Watch(Answer):
         notes = ["Near the line an answer may fall on the wrong side: that is what protects people."]
         if dataset is None or dataset.is_series:
             notes.append("The curator vouches for what one person can change.")
-        notes.append("The budget holds for this command alone: earlier answers from the same data add to it.")
-        notes.append(self._into_the_sum())
+        if self.held is None:
+            notes.append("The budget holds for this command alone: earlier answers from the same data add to it.")
+            notes.append(self._into_the_sum())
+            if dataset is not None and self.vector.noise != "reproducible":
+                notes.append(NOBODY_REMEMBERS)
         what = "the value" if dataset is None else dataset.measured
         found = Finding(
             question=f"For which {period}s is {what} at or above {plan.line}?",
@@ -313,7 +351,10 @@ class Watch(Answer):
                 neighbours="declared" if dataset is None else dataset.neighbours,
                 noise=self.vector.noise,
             ),
-            parameters=plan.parameters(),
+            parameters=(
+                *plan.parameters(),
+                *(() if self.held is None else (("Ledger entry", f"{self.held.number:,}"),)),
+            ),
             notes=tuple(notes),
             made=datetime.now(UTC).astimezone(),
         )

@@ -1,0 +1,94 @@
+"""``peak`` and ``watch`` on a ledger: charged before the table is read, answered once, refused when it does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpselect import Dataset
+from dpselect.errors import InvalidParameter
+from dpselect.ledger import Ledger
+
+JANUARY = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "50", "--population", "20", "--from",
+           "2013-01-01", "--to", "2013-01-31"]  # fmt: skip
+
+
+@pytest.fixture
+def ask(dpselect: Callable[..., object], readings: Path, tmp_path: Path) -> Callable[..., object]:
+    def run(verb: str, *options: object) -> object:
+        return dpselect(verb, readings, *JANUARY, "--ledger", tmp_path / "homes.ledger", *options)
+
+    return run
+
+
+def test_a_story_of_three_questions(ask: Callable[..., object], tmp_path: Path) -> None:
+    first = ask("peak", "--epsilon", 40, "--anyway", "--total", 100, "--json")
+    assert first.code == 0, first.err
+    assert (first.json["ledger_entry"], first.json["repeated"]) == (2, False)
+    again = ask("peak", "--epsilon", 40, "--anyway", "--json").json
+    assert (again["answer"], again["ledger_entry"], again["repeated"]) == (first.json["answer"], 2, True)
+    assert ask("peak", "--epsilon", 40, "--anyway", "--afresh", "--json").json["ledger_entry"] == 4
+    refused = ask("peak", "--epsilon", 30, "--anyway")
+    assert refused.code == 3
+    assert "does not fit" in refused.err
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        assert 70 < ledger.balance().spent <= 80
+        assert ledger.verify().holds
+        assert str(tmp_path) not in "".join(entry.body for entry in ledger.entries())
+
+
+def test_a_watch_reserves_its_budget_and_is_settled_at_its_cost(ask: Callable[..., object], tmp_path: Path) -> None:
+    ran = ask("watch", "--threshold", 25, "--budget", 60, "--total", 100, "--json")
+    assert ran.code in (0, 3), ran.err
+    last = ran.lines[-1]
+    assert last["ledger_entry"] == 2
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        assert last["spent"] <= ledger.balance().spent <= 60
+        assert [entry.kind for entry in ledger.entries()] == ["create", "reserve", "settle"]
+
+
+def test_a_table_that_cannot_be_read_costs_nothing(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    place = tmp_path / "homes.ledger"
+    ran = dpselect("peak", tmp_path / "gone.csv", *JANUARY, "--ledger", place, "--total", 9, "--epsilon", 5, "--anyway")
+    assert ran.code == 2
+    with Ledger.open(place) as ledger:
+        assert ledger.balance().spent == 0.0
+
+
+def test_a_total_is_chosen_once(ask: Callable[..., object]) -> None:
+    ask("peak", "--epsilon", 40, "--anyway", "--total", 100)
+    ran = ask("peak", "--epsilon", 40, "--anyway", "--total", 200)
+    assert ran.code == 2
+    assert "--total must be left out" in ran.err
+
+
+def test_an_answer_without_a_ledger_says_that_nothing_remembers_it(
+    dpselect: Callable[..., object], readings: Path
+) -> None:
+    assert "No ledger remembers this answer" in dpselect("peak", readings, *JANUARY, "--epsilon", 40, "--anyway").out
+    ran = dpselect("peak", readings, *JANUARY, "--epsilon", 40, "--anyway", "--key", "x")
+    assert ran.code == 2
+
+
+def test_seeded_answers_do_not_enter_a_ledger(ask: Callable[..., object], tmp_path: Path) -> None:
+    assert ask("peak", "--epsilon", 40, "--anyway", "--total", 100, "--seed", 1).code == 2
+    assert not (tmp_path / "homes.ledger").exists()
+
+
+def test_from_python(readings: Path, tmp_path: Path) -> None:
+    homes = Dataset(
+        str(readings), user="meter", time="at", value="kwh", cap=50, population=20,
+        total=100.0, ledger=tmp_path / "homes.ledger",
+    )  # fmt: skip
+    first = homes.peak(epsilon=40, start="2013-01-01", end="2013-01-31", anyway=True)
+    assert first.entry == 2
+    assert homes.peak(epsilon=40, start="2013-01-01", end="2013-01-31", anyway=True).repeated
+    assert homes.spent <= 40
+    assert homes.book is not None
+    homes.book.close()
+    with pytest.raises(InvalidParameter, match="key"):
+        Dataset(str(readings), user="meter", time="at", value="kwh", cap=50, population=20).peak(
+            epsilon=40, start="2013-01-01", end="2013-01-31", anyway=True, key="x"
+        )
