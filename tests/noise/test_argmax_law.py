@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import chi2, expon, gumbel_r, laplace, norm
 
+from dpselect.noise import argmax
 from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.entropy import SYSTEM_ENTROPY, SeededEntropy
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL, Law
@@ -46,6 +47,13 @@ def p_value(law: Law, *, releases: int, scale: float, seed: int) -> float:
 @pytest.mark.parametrize("law", TRUE_LAWS, ids=lambda law: law.name)
 def test_choices_follow_the_law(law: Law) -> None:
     assert p_value(law, releases=20_000, scale=1.0, seed=1) > 1e-6
+
+
+@pytest.mark.parametrize("law", TRUE_LAWS, ids=lambda law: law.name)
+def test_choices_made_in_arrays_follow_the_law(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(argmax, "_FEW", 0)
+    assert p_value(law, releases=20_000, scale=1.0, seed=1) > 1e-6
+    assert p_value(law, releases=20_000, scale=0.8, seed=1) < 1e-6
 
 
 @pytest.mark.parametrize("law", TRUE_LAWS, ids=lambda law: law.name)
