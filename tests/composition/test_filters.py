@@ -410,3 +410,17 @@ def test_a_ranking_is_paid_for_before_it_is_made() -> None:
     budget = ZCDPFilter(rho=0.02)
     budget.charge(PICKER.top_rho(10, 3))
     assert budget.spent == PICKER.top([0.5] * 10, 3).rho
+
+
+@pytest.mark.parametrize("cost", [0.01, 0.02])
+def test_many_small_costs_fit_as_often_as_the_formula_says(cost: float) -> None:
+    tested, slack = AdvancedFilter(epsilon=1.0, delta=1e-5), mpmath.mpf(0.5e-5)
+    fitted = 0
+    while tested.fits(cost):
+        tested.charge(cost)
+        fitted += 1
+        squares = fitted * mpmath.mpf(cost) ** 2
+        total = mpmath.sqrt(2 * mpmath.log(1 / slack) * squares) + squares / 2
+        assert tested.spent >= min(total, fitted * mpmath.mpf(cost)) - 1e-15
+    squares = (fitted + 1) * mpmath.mpf(cost) ** 2
+    assert total <= 1 < mpmath.sqrt(2 * mpmath.log(1 / slack) * squares) + squares / 2 + 1e-12
