@@ -395,8 +395,7 @@ FAULTS = [
         "privacy/grid.py",
         "math.ceil(self.in_steps(family.sensitivity))",
         "math.floor(self.in_steps(family.sensitivity))",
-        DISCRETE,
-        MECHANISMS,
+        FAMILY,
     ),
     fault(
         "a rational is rounded down",

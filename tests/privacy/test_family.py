@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpselect.errors import SensitivityClipped
 from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.grid import Grid
 
 ends = st.floats(min_value=-100, max_value=100, allow_nan=False)
 widths = st.floats(min_value=1e-9, max_value=50)
@@ -36,3 +37,10 @@ def test_a_width_that_rounds_down_is_cut_to_the_double_above_it() -> None:
     assert Fraction(near.sensitivity) >= Fraction(near.upper) - Fraction(near.lower)
     # 0.1 + 0.3 is not a double; to nearest it would be below.
     assert Fraction(0.1 + 0.3) != Fraction(0.1) + Fraction(0.3)
+
+
+@pytest.mark.parametrize("sensitivity", [0.001, 0.3, 1 / 3])
+def test_a_grid_counts_every_step_that_one_person_can_move_a_value(sensitivity: float) -> None:
+    family = QueryFamily(lower=0, upper=1, sensitivity=sensitivity)
+    grid = Grid.for_release(family, scale=0.1)
+    assert grid.in_steps(sensitivity) <= grid.sensitivity(family) < grid.in_steps(sensitivity) + 1
