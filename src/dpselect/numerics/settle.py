@@ -38,7 +38,7 @@ _SMALL = 0.7
 _MOST, _MOST_AMONG_MANY = 20_000, 1_000
 #: How many numbers a block of nodes holds, so that its temporaries stay in a core's cache.
 _BLOCK = 16_384
-_PEAK_STEPS = 9
+_PEAK_STEPS = 25
 _U = 2.0**-53
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
