@@ -110,10 +110,25 @@ def test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing(row
         data.peak(epsilon=0.45, **JANUARY)
 
 
-def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any) -> None:
-    """Charge first, then touch the data: whatever fails afterwards stays counted."""
+def test_a_column_that_is_not_there_costs_nothing(rows: Any) -> None:
+    """Names of columns are looked at before the charge; readings after it."""
     data = homes(rows, value="kWh", total=1.0)
     with pytest.raises(SourceError, match="no column"):
+        data.peak(epsilon=0.5, **JANUARY)
+    with pytest.raises(SourceError, match="no column"):
+        data.watch(threshold=5, budget=0.5, **JANUARY)
+    assert data.spent == 0
+
+
+def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charge first, then touch the data: whatever fails afterwards stays counted."""
+    data = homes(rows, total=1.0)
+
+    def fail(*_: object, **__: object) -> None:
+        raise SourceError("the table went away")
+
+    monkeypatch.setattr(dp.Dataset, "read", fail)
+    with pytest.raises(SourceError, match="went away"):
         data.peak(epsilon=0.5, **JANUARY)
     assert data.spent > 0
 

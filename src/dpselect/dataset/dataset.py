@@ -160,6 +160,7 @@ class Dataset:
         """
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
         plan = self.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism)
+        self.check(candidates)
         return plan.ask(anyway=anyway, key=key, afresh=afresh)
 
     def plan_peak(
@@ -217,7 +218,10 @@ class Dataset:
         line = Line(
             threshold=threshold, budget=budget, clip=clip, noise=noise, expect=expect, keep_threshold=keep_threshold
         )
-        return self.plan_watch(line, self.candidates(start=start, end=end, every=every)).ask()
+        candidates = self.candidates(start=start, end=end, every=every)
+        plan = self.plan_watch(line, candidates)
+        self.check(candidates)
+        return plan.ask()
 
     def plan_watch(self, line: Line, candidates: Candidates) -> WatchPlan:
         """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""
