@@ -160,7 +160,6 @@ class Dataset:
         """
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
         plan = self.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism)
-        self.check(candidates)
         return plan.ask(anyway=anyway, key=key, afresh=afresh)
 
     def plan_peak(
@@ -218,10 +217,7 @@ class Dataset:
         line = Line(
             threshold=threshold, budget=budget, clip=clip, noise=noise, expect=expect, keep_threshold=keep_threshold
         )
-        candidates = self.candidates(start=start, end=end, every=every)
-        plan = self.plan_watch(line, candidates)
-        self.check(candidates)
-        return plan.ask()
+        return self.plan_watch(line, self.candidates(start=start, end=end, every=every)).ask()
 
     def plan_watch(self, line: Line, candidates: Candidates) -> WatchPlan:
         """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""

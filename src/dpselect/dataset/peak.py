@@ -148,6 +148,8 @@ class PeakPlan:
     ) -> Peak:
         """Charges the budget, adds up the table, draws the noise: the answer.
 
+        Columns that are not there are refused before the charge.
+
         An answer that would hardly be better than a guess is refused and costs nothing, unless asked for ``anyway``.
         With a ledger the charge is on disk before the table is touched, and the answer before it is shown; ``key`` and
         ``afresh`` are those of :meth:`Dataset.peak`.
@@ -156,6 +158,7 @@ class PeakPlan:
 
         if not anyway and not self.useful:
             raise InvalidParameter(self.futility, parameter="epsilon")
+        self.dataset.check(self.candidates)
         book, read = self.dataset.book, functools.cache(lambda: self.dataset.read(self.candidates, progress=progress))
         if book is None:
             refuse_given("a question without a ledger, which is always drawn anew", key=key, afresh=afresh or None)

@@ -110,10 +110,12 @@ class WatchPlan:
     ) -> Watch:
         """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
 
+        Columns that are not there are refused before the charge.
         ``each`` is told the period, whether it is above, and the sparse vector that said so, as soon as it is known.
         """
         if self.dataset is None or self.candidates is None:
             raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
+        self.dataset.check(self.candidates)
         watch = self.start()
         queries = self.dataset.read(self.candidates, progress=progress)
         watch.examine = lambda: queries.curator_report

@@ -65,12 +65,9 @@ class Book:
             self.seen = Anchor(entry.number, entry.digest)
 
     def asked(self, connection: Connection, key: str) -> tuple[Entry, Entry | None] | None:
-        """The last reservation of a key and its end, where it has one; none where it was taken back."""
+        """The last reservation of a key and its end, where it has one."""
         entry = self._one(connection, self._of_key, key)
-        if entry is None:
-            return None
-        settled = self.settled(connection, entry.number)
-        return None if settled is not None and settled.withdrawn else (entry, settled)
+        return None if entry is None else (entry, self.settled(connection, entry.number))
 
     def settled(self, connection: Connection, reservation: int) -> Entry | None:
         """The end of a reservation."""

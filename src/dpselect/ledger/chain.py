@@ -62,11 +62,6 @@ class Entry:
         """What stands in it: the question, the answer under ``answer``, the total, or why it was retired."""
         return json.loads(self.body)
 
-    @property
-    def withdrawn(self) -> bool:
-        """Whether it ends a reservation of which nothing was shown."""
-        return self.kind == "settle" and "answer" not in self.content
-
 
 _PLAIN = tuple(found.name for found in fields(Entry) if found.name not in ("amounts", "sums"))
 

@@ -18,7 +18,7 @@ class Asked:
     at: str
     who: str
     question: Any
-    state: Literal["reserved", "settled", "withdrawn"]
+    state: Literal["reserved", "settled"]
     answer: Any
     cost: float
     delta: float
@@ -72,7 +72,7 @@ def _asked(ledger: Ledger, reserved: Entry, ended: Entry | None) -> Asked:
         at=reserved.at,
         who=reserved.who,
         question=reserved.content,
-        state="reserved" if ended is None else "withdrawn" if ended.withdrawn else "settled",
+        state="reserved" if ended is None else "settled",
         answer=None if ended is None else ended.content.get("answer"),
         cost=ledger.total.shown(amounts),
         delta=ledger.total.spent_delta(amounts),

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from dpselect.checks import refuse
 from dpselect.errors import BudgetExhausted, DPSelectError, LedgerError
-from dpselect.ledger.amounts import NOTHING, Amounts
+from dpselect.ledger.amounts import Amounts
 from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
@@ -176,8 +176,8 @@ class Ledger:
             The most that the answer can cost.
         draw : callable
             Touches the data, draws the answer and returns it, as plain text and numbers. Called after the cost is
-            charged, and not at all where the answer is there already. Where it refuses with an error of this package
-            the charge is taken back: nothing was shown.
+            charged, and not at all where the answer is there already. Where it fails the charge stays, since the
+            failure may tell of the data; the same question asked again draws under the same charge.
         key : str, optional
             Tells this question from the same one asked before.
         afresh : bool
@@ -186,12 +186,7 @@ class Ledger:
         reservation = self.reserve(question, cost=cost, key=key, afresh=afresh)
         if reservation.settled is not None:
             return Answered(reservation.settled, repeated=True)
-        try:
-            answer = draw()
-        except DPSelectError:
-            self.withdraw(reservation)
-            raise
-        return self.settle(reservation, answer)
+        return self.settle(reservation, draw())
 
     def reserve(
         self, question: dict[str, Any], *, cost: Any, key: str | None = None, afresh: bool = False
@@ -230,13 +225,7 @@ class Ledger:
         if cost is not None and self._total.realised:
             amounts = self._total.price(cost)
         settled, mine = self._settle(reservation, amounts, body)
-        if settled.withdrawn:
-            raise LedgerError("this reservation was taken back in the meantime; nothing was released. Ask again")
         return Answered(settled, repeated=not mine)
-
-    def withdraw(self, reservation: Reservation) -> None:
-        """Take back a reservation of which nothing was shown; one that has an answer keeps it."""
-        self._settle(reservation, NOTHING, written("answer", {"withdrawn": True}))
 
     def exchange(
         self, old: Reservation | None, used: Amounts, body: str, *, least: Amounts, wish: Amounts, question: str
