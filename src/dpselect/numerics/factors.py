@@ -55,7 +55,7 @@ def peak(factors: Sequence[Factor], xp: Any, *, steps: int = 40) -> Number:
     """
     start = 0.0
     for factor in factors:
-        start = start + factor.count * factor.slope.high * xp.hazard(factor.offset.high)
+        start = start + factor.count * factor.slope.high * xp.rough(factor.offset.high)[1]
     sign = xp.where(start < 0.0, -1.0, 1.0)
     x = start * 0.0 + 0.5
     for factor in factors:
@@ -68,7 +68,7 @@ def peak(factors: Sequence[Factor], xp: Any, *, steps: int = 40) -> Number:
         for factor in factors:
             along = factor.slope.high * sign
             y = along * x + factor.offset.high
-            hazard = xp.hazard(y)
+            hazard = xp.rough(y)[1]
             strength = factor.count * xp.abs(along) * hazard
             bend = strength * xp.abs(along) * (hazard + y)
             rises = along > 0.0

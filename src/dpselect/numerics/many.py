@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numpy import abs, all, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
 
-from dpselect.checks import FloatArray
 from dpselect.numerics.normal import log_cdf_and_hazard
+from dpselect.numerics.normal import rough_log_cdf_and_hazard as rough
 
 __all__ = [
     "abs",
@@ -13,17 +13,12 @@ __all__ = [
     "exp",
     "expm1",
     "floor",
-    "hazard",
     "log",
     "log1p",
     "log_cdf_and_hazard",
     "maximum",
     "minimum",
+    "rough",
     "sqrt",
     "where",
 ]
-
-
-def hazard(y: FloatArray) -> FloatArray:
-    """φ(y)/Φ(y)."""
-    return log_cdf_and_hazard(y)[1]

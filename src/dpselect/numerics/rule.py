@@ -63,7 +63,7 @@ def _reach(factors: Sequence[Factor], spot: Spot, start: Number, side: float, xp
         at = side * distance
         drop, slope = at * (spot.x + 0.5 * at), spot.x + at
         for factor, y, log_cdf in zip(factors, spot.arguments, spot.log_cdfs, strict=True):
-            there, hazard = xp.log_cdf_and_hazard(y + factor.slope.high * at)
+            there, hazard = xp.rough(y + factor.slope.high * at)
             drop = drop - factor.count * (there - log_cdf)
             slope = slope - factor.count * factor.slope.high * hazard
         drop = xp.maximum(drop, 1e-3)

@@ -37,7 +37,7 @@ _SMALL = 0.7
 #: The most nodes for one cell alone, and for one among many.
 _MOST, _MOST_AMONG_MANY = 20_000, 1_000
 #: How many numbers a block of nodes holds, so that its temporaries stay in a core's cache.
-_BLOCK = 16_384
+_BLOCK = 8192
 _PEAK_STEPS = 25
 _U = 2.0**-53
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
