@@ -20,8 +20,8 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr
 
 from dpselect import GaussianAboveThreshold, GaussianNoisyMax, QueryFamily
-from dpselect.numerics import plain
-from dpselect.numerics.factors import Factor, peak
+from dpselect.numerics.factors import Factor
+from dpselect.numerics.guess import peak_of_one
 from dpselect.numerics.pair import exact
 from dpselect.privacy.above_threshold import Question, mixed_run_loss, transcript_epsilon
 from dpselect.privacy.noisy_max import noisy_max_epsilon
@@ -50,7 +50,7 @@ def cells():
 
 def peak_of(factors):
     """The peak of the integrand, located for the peers."""
-    return peak([Factor(float(m), exact(slope), exact(offset), 0.0) for m, slope, offset, _ in factors], plain)
+    return peak_of_one([Factor(float(m), exact(slope), exact(offset), 0.0) for m, slope, offset, _ in factors])
 
 
 def by_scipy(factors):

@@ -12,7 +12,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dpselect.numerics import many
 from dpselect.numerics.pair import Number, Pair, exact, line, negative, ratio
+
+_INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 class Factor(NamedTuple):
@@ -42,51 +45,64 @@ def spot_at(factors: Sequence[Factor], x: Number, xp: Any) -> Spot:
     return Spot(x, arguments, [value[0] for value in values], [value[1] for value in values])
 
 
-def peak(factors: Sequence[Factor], xp: Any, *, steps: int = 40) -> Number:
-    """About where the integrand is largest, to a fiftieth of the peak's width. Counts must be ≥ 0.
+def peaks(factors: Sequence[Factor], *, steps: int) -> tuple[Number, Number]:
+    """About where the integrands of many cells are largest, to a fiftieth of the peak's width, and which are so good.
 
     With x ≥ 0 (mirrored where needed) the peak solves pull(x) = x + push(x), pull falling and push rising. The
     logarithm of both sides is nearly linear even where the hazards fall like exp(-y²/2), so Newton's method on it
     needs a handful of steps; a bracket guards it. How well it is found decides the width of a bound, never its truth.
+    For one cell: :func:`dpselect.numerics.guess.peak_of_one`. Counts must be ≥ 0.
 
-    >>> from dpselect.numerics import plain
-    >>> round(peak([Factor(364.0, exact(1.0), exact(-5.0), 0.0)], plain), 3)
-    7.441
+    >>> import numpy as np
+    >>> found, settled = peaks([Factor(np.array([364.0]), exact(np.ones(1)), exact(np.array([-5.0])), 0.0)], steps=9)
+    >>> found.round(2).tolist(), settled.tolist()
+    ([7.44], [True])
     """
-    start = 0.0
+    start: Number = 0.0
     for factor in factors:
-        start = start + factor.count * factor.slope.high * xp.rough(factor.offset.high)[1]
-    sign = xp.where(start < 0.0, -1.0, 1.0)
-    x = start * 0.0 + 0.5
+        start = start + factor.count * factor.slope.high * many.rough(factor.offset.high)[1]
+    sign = many.where(start < 0.0, -1.0, 1.0)
+    x: Number = start * 0.0 + 0.5
     for factor in factors:
         along = factor.slope.high * sign
         counts = (along > 0.0) & (factor.count > 0.0)
-        x = xp.maximum(x, xp.where(counts, -factor.offset.high / xp.where(counts, along, 1.0), 0.0))
+        along = many.where(counts, along, 1.0)
+        at = many.maximum(-factor.offset.high / along, 0.0)
+        # count·slope·φ(y) = x, nearly: far above 0 the hazard is the density.
+        excess = many.log(many.maximum(factor.count * along * _INVERSE_SQRT_2PI / (at + 1.0), 1.0))
+        at = many.where(excess > 0.0, (many.sqrt(2.0 * excess) - factor.offset.high) / along, at)
+        x = many.maximum(x, many.where(counts, at, 0.0))
     low, high = x * 0.0, x * 0.0 + math.inf
+    pull: Number
+    push: Number
+    bend_pull: Number
+    bend_push: Number
     for _ in range(steps):
         pull, push, bend_pull, bend_push = 1e-300, x, 0.0, 1.0
         for factor in factors:
             along = factor.slope.high * sign
             y = along * x + factor.offset.high
-            hazard = xp.rough(y)[1]
-            strength = factor.count * xp.abs(along) * hazard
-            bend = strength * xp.abs(along) * (hazard + y)
+            hazard = many.rough(y)[1]
+            strength = factor.count * many.abs(along) * hazard
+            bend = strength * many.abs(along) * (hazard + y)
             rises = along > 0.0
-            pull = pull + xp.where(rises, strength, 0.0)
-            push = push + xp.where(rises, 0.0, strength)
-            bend_pull = bend_pull + xp.where(rises, bend, 0.0)
-            bend_push = bend_push + xp.where(rises, 0.0, bend)
-        value = xp.log(pull / push)
+            pull = pull + many.where(rises, strength, 0.0)
+            push = push + many.where(rises, 0.0, strength)
+            bend_pull = bend_pull + many.where(rises, bend, 0.0)
+            bend_push = bend_push + many.where(rises, 0.0, bend)
+        value = many.log(pull / push)
         rising = value > 0.0
-        low, high = xp.where(rising, x, low), xp.where(rising, high, x)
+        low, high = many.where(rising, x, low), many.where(rising, high, x)
         proposal = x + value / (bend_pull / pull + bend_push / push)
-        middle = xp.where(high < math.inf, 0.5 * (low + high), 2.0 * x + 1.0)
-        proposal = xp.where((proposal > low) & (proposal < high), proposal, middle)
-        settled = xp.abs(proposal - x) * xp.sqrt(xp.maximum(bend_pull + bend_push, 1.0)) < 0.02
+        middle = many.where(high < math.inf, 0.5 * (low + high), 2.0 * x + 1.0)
+        proposal = many.where((proposal > low) & (proposal < high), proposal, middle)
+        gap = proposal - x
         x = proposal
-        if xp.all(settled):
+        # Newton's method squares what is left.
+        settled = gap * gap * many.maximum(bend_pull + bend_push, 1.0) < 0.01
+        if settled.all():
             break
-    return sign * x
+    return sign * x, settled
 
 
 def exchanged(factor: Factor, xp: Any) -> list[Factor]:

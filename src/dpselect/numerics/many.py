@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from numpy import abs, all, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
+import numpy as np
+from numpy import abs, any, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
 
+from dpselect.checks import FloatArray
 from dpselect.numerics.normal import log_cdf_and_hazard
 from dpselect.numerics.normal import rough_log_cdf_and_hazard as rough
 
 __all__ = [
     "abs",
-    "all",
+    "any",
+    "entry",
     "exp",
     "expm1",
     "floor",
@@ -19,6 +22,17 @@ __all__ = [
     "maximum",
     "minimum",
     "rough",
+    "row_sum",
     "sqrt",
     "where",
 ]
+
+
+def row_sum(rows: FloatArray) -> FloatArray:
+    """The sum over each cell's nodes."""
+    return np.asarray(rows.sum(axis=-1))
+
+
+def entry(rows: FloatArray, place: int) -> FloatArray:
+    """Each cell's value at one node."""
+    return np.asarray(rows[:, place])

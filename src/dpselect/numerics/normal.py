@@ -97,8 +97,6 @@ def log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
 #: log Φ and φ/Φ at the points k/_FINE, |k| ≤ _EDGE·_FINE: from the nearest one a step of at most 1/1024 leads anywhere.
 _FINE, _EDGE = 512.0, 16.0
 _TABLE_LOG_CDF, _TABLE_HAZARD = log_cdf_and_hazard(np.arange(-_EDGE * _FINE, _EDGE * _FINE + 1.0) / _FINE)
-#: Up to here a table value and two terms of a series are good to about 1e-6.
-_ROUGH = 15.9
 
 
 def log_cdf_of_many(y: FloatArray) -> FloatArray:
@@ -135,9 +133,7 @@ def rough_log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> round(float(log_cdf[0]), 5), round(float(hazard[0]), 5)
     (-0.48141, 0.61722)
     """
-    place = np.rint(y * _FINE)
-    if not (np.abs(y) <= _ROUGH).all():
-        return log_cdf_and_hazard(y)
+    place = np.clip(np.rint(y * _FINE), -_EDGE * _FINE, _EDGE * _FINE)
     step = y - place * (1.0 / _FINE)
     place = (place + _EDGE * _FINE).astype(np.intp)
     hazard = np.take(_TABLE_HAZARD, place, mode="clip")
@@ -145,6 +141,9 @@ def rough_log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     log_cdf = np.take(_TABLE_LOG_CDF, place, mode="clip")
     log_cdf += hazard * step
     hazard *= 1.0 - fall
+    beyond = ~(np.abs(y) <= _EDGE)
+    if beyond.any():
+        log_cdf[beyond], hazard[beyond] = log_cdf_and_hazard(y[beyond])
     return log_cdf, hazard
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from scipy.special import erfcx
+
+from dpselect.checks import FloatArray
 
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
@@ -52,9 +55,19 @@ def where(condition: bool, a: float, b: float) -> float:
     return a if condition else b
 
 
-def all(condition: bool) -> bool:
+def any(condition: bool) -> bool:
     """Whether the one cell has it."""
     return condition
+
+
+def row_sum(row: FloatArray) -> float:
+    """The sum over the nodes."""
+    return float(np.add.reduce(row))
+
+
+def entry(row: FloatArray, place: int) -> float:
+    """The value at one node."""
+    return float(row[place])
 
 
 def log_cdf_and_hazard(y: float) -> tuple[float, float]:
@@ -73,10 +86,8 @@ def log_cdf_and_hazard(y: float) -> tuple[float, float]:
     return math.log1p(-tail), bell / (1.0 - tail)
 
 
-#: What need not be exact; nothing is cheaper than the exact value here.
-rough = log_cdf_and_hazard
-
-
 def hazard(y: float) -> float:
     """φ(y)/Φ(y)."""
-    return log_cdf_and_hazard(y)[1]
+    if y < _DEEP:
+        return _SQRT_2_OVER_PI / float(erfcx(-y * _SQRT_HALF))
+    return _SQRT_2_OVER_PI * math.exp(-0.5 * y * y) / math.erfc(-y * _SQRT_HALF)

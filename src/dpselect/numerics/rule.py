@@ -17,7 +17,9 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.numerics.factors import Factor, Spot, peak, spot_at
+from dpselect.numerics import plain
+from dpselect.numerics.factors import Factor, Spot
+from dpselect.numerics.guess import half_width_of_one, reach_of_one
 from dpselect.numerics.normal import SMALL_STEP, log_cdf_of_many, scaled_tail, small_log_cdf_step
 from dpselect.numerics.pair import LEFT_OFF, Number, total
 from dpselect.numerics.strip import EFFORT, Move, Strip, curvature, half_width, strip
@@ -58,6 +60,8 @@ class Sums(NamedTuple):
 
 def _reach(factors: Sequence[Factor], spot: Spot, start: Number, side: float, xp: Any) -> Number:
     """How far on one side the integrand has dropped by about ``_DROP``."""
+    if xp is plain:
+        return reach_of_one(factors, spot, start, side, _DROP)
     distance = start
     for _ in range(2):
         at = side * distance
@@ -110,7 +114,12 @@ def move_by(factors: Sequence[Factor], cleared: int) -> Move:
 def plan(factors: Sequence[Factor], spot: Spot, move: Move | None, xp: Any) -> Plan:
     """Strip, step and window."""
     bend = curvature(factors, spot, xp)
-    found = strip(factors, spot, bend, move, half_width(factors, spot, bend, xp), xp)
+    if xp is plain:
+        half, lean = half_width_of_one(factors, spot, bend)
+    else:
+        half, lean = half_width(factors, spot, bend, xp)
+    # The majorant peaks a little beside the integrand; a Newton step finds it well enough.
+    found = strip(factors, spot, lean / bend, move, half, xp)
     size = _LOG_ROOT_2PI - 0.5 * xp.log(bend)
     effort = EFFORT + found.log_whole - size
     if move is not None:
@@ -208,7 +217,7 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
         squares = stretch * (xp.abs(base) + stretch)
         error = 2.0 * log_cdf_error(end.low, end.log_low, xp) + end.hazard_low * end.blur
         reach = end.log_low
-        if np.any(end.deep):
+        if xp.any(end.deep):
             rises = np.where(_column(end.deep), _deep_rises(base, slope, offsets, y), rises)
             in_squares = _U * (6.0 * squares + 24.0) + end.blur + stretch * (end.blur + _U * xp.abs(base))
             error = xp.where(end.deep, in_squares, error)
@@ -222,7 +231,7 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
             hazard = end.hazard_low + size
             moved = xp.abs(factor.shift) + xp.abs(slope * move.translation)
             exponent_error = exponent_error + factor.count * hazard * (_SHIFT_UNITS + 2.0) * _U * moved
-            if np.any(left != 0.0):
+            if xp.any(left != 0.0):
                 small = size * (end.far + 2.0 + size) <= SMALL_STEP
                 settled = settled & small
                 hazards = np.exp(-0.5 * y * y - log_cdfs)
@@ -240,9 +249,10 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
                     slopes[side] = slopes[side] + xp.where(falling, factor.count * size * xp.abs(slope), 0.0)
     height_error = height_error + _U * (len(factors) + 4.0) * reaches
     weights = np.exp(heights)
-    whole = step * weights.sum(axis=-1)
-    outer = [xp.exp(heights[..., 0]), xp.exp(heights[..., -1])]
-    ratios = [xp.exp(heights[..., 0] - heights[..., 1]), xp.exp(heights[..., -1] - heights[..., -2])]
+    whole = step * xp.row_sum(weights)
+    rim = [xp.entry(heights, place) for place in (0, 1, -2, -1)]
+    outer = [xp.exp(rim[0]), xp.exp(rim[3])]
+    ratios = [xp.exp(rim[0] - rim[1]), xp.exp(rim[3] - rim[2])]
     settled = settled & (ratios[0] < 0.99) & (ratios[1] < 0.99) & (height_error < 1e-3)
     power = 2.0 * math.pi * planned.strip.half_width / step
     damped = power + xp.log(1.0 - xp.exp(-power)) - math.log(2.0) - 1e-9 * power
@@ -253,9 +263,9 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
     if move is None:
         return Sums(whole, xp.where(settled, whole_error, math.inf), whole * 0.0, whole * 0.0)
     weights *= np.expm1(exponent)
-    gain = step * weights.sum(axis=-1)
+    gain = step * xp.row_sum(weights)
     # The same without signs: where x is translated the gain's integrand may change sign.
-    size = step * np.abs(weights, out=weights).sum(axis=-1)
+    size = step * xp.row_sum(np.abs(weights, out=weights))
     gain_error = xp.exp(planned.strip.log_gain - damped)
     gain_error = gain_error + 1.01 * (whole + xp.abs(gain)) * exponent_error
     gain_error = gain_error + 1.01 * size * (height_error + unit)
@@ -312,8 +322,3 @@ def height_of(factors: Sequence[Factor], spot: Spot, xp: Any) -> tuple[Number, N
         error = error + factor.count * (log_cdf_error(y, -log_cdf, xp) + hazard * blur)
         error = error + _U * (len(factors) + 2.0) * xp.abs(size)
     return height, error
-
-
-def find_spot(factors: Sequence[Factor], xp: Any, *, steps: int = 40) -> Spot:
-    """The factors at their peak."""
-    return spot_at(factors, peak(factors, xp, steps=steps), xp)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.numerics import many, plain
-from dpselect.numerics.factors import Factor, Spot, exchanged
+from dpselect.numerics.factors import Factor, Spot, exchanged, peaks, spot_at
+from dpselect.numerics.guess import peak_of_one
 from dpselect.numerics.pair import Number, Pair
 from dpselect.numerics.rule import (
     Plan,
     Sums,
     best_move,
-    find_spot,
     height_of,
     move_by,
     plan,
@@ -38,7 +38,8 @@ _SMALL = 0.7
 _MOST, _MOST_AMONG_MANY = 20_000, 1_000
 #: How many numbers a block of nodes holds, so that its temporaries stay in a core's cache.
 _BLOCK = 8192
-_PEAK_STEPS = 25
+#: Steps towards all peaks together, and then towards the few that are not found yet.
+_PEAK_STEPS, _LATE_PEAK_STEPS = 6, 40
 _U = 2.0**-53
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -58,6 +59,18 @@ def _flat(factors: list[Factor]) -> list[Factor]:
     return factors
 
 
+def _spot(factors: list[Factor]) -> Spot:
+    return spot_at(factors, peak_of_one(factors), plain)
+
+
+def _spots(factors: list[Factor]) -> Spot:
+    x, settled = peaks(factors, steps=_PEAK_STEPS)
+    late = np.flatnonzero(~settled)
+    if len(late):
+        x[late] = peaks(take(factors, late), steps=_LATE_PEAK_STEPS)[0]
+    return spot_at(factors, x, many)
+
+
 def _nodes(planned: Plan) -> float:
     return float(planned.last - planned.first + 1.0)
 
@@ -70,7 +83,7 @@ def _sums_of_one(factors: list[Factor], planned: Plan) -> Sums | None:
 def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(shifts) - log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     factors = _flat([factor for factor in factors if factor.count > 0.0])
-    spot = find_spot(factors, plain)
+    spot = _spot(factors)
     if not math.isfinite(spot.x):
         return None
     value, error = 0.0, math.inf
@@ -87,7 +100,7 @@ def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
 
 def _two_grids_of_one(factors: list[Factor], spot: Spot) -> tuple[float, float]:
     moved = shifted(factors)
-    spot_moved = find_spot(moved, plain)
+    spot_moved = _spot(moved)
     if not math.isfinite(spot_moved.x):
         return 0.0, math.inf
     below = _sums_of_one(factors, plan(factors, spot, None, plain))
@@ -123,7 +136,7 @@ def one_log_integral(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     live = [factor for factor in factors if factor.count > 0.0]
     flat = _flat(live)
-    spot = find_spot(flat, plain)
+    spot = _spot(flat)
     found = _sums_of_one(flat, plan(flat, spot, None, plain)) if math.isfinite(spot.x) else None
     if found is None or not found.whole > 0.0:
         return None
@@ -201,7 +214,7 @@ def many_log_integrals(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     cells = len(factors[0].count)
     value, error = np.zeros(cells), np.full(cells, math.inf)
     for chosen, flat, multiple in _flattened(factors):
-        spot = find_spot(flat, many, steps=_PEAK_STEPS)
+        spot = _spots(flat)
         found = _sums_of_many(flat, plan(flat, spot, None, many))
         height, rounding = height_of(flat, spot, many)
         parts = [height, -0.5 * spot.x * spot.x, np.log(found.whole), np.log(multiple) - _LOG_ROOT_2PI]
@@ -225,7 +238,7 @@ def _flattened(factors: list[Factor]) -> Iterator[tuple[NDArray[np.intp], list[F
 
 
 def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
-    spot = find_spot(factors, many, steps=_PEAK_STEPS)
+    spot = _spots(factors)
     cells = len(spot.x)
     value, error = np.zeros(cells), np.full(cells, math.inf)
     small = _gain(factors, spot) < _SMALL
@@ -240,7 +253,7 @@ def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     if len(again):
         some, there = take(factors, again), _spot_of(spot, again)
         moved = shifted(some)
-        spot_moved = find_spot(moved, many, steps=_PEAK_STEPS)
+        spot_moved = _spots(moved)
         below = _sums_of_many(some, plan(some, there, None, many))
         above = _sums_of_many(moved, plan(moved, spot_moved, None, many))
         value[again], error[again] = _quotient(some, there, below, moved, spot_moved, above)

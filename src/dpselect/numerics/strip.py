@@ -23,11 +23,11 @@ from dpselect.numerics.pair import Number
 #: The logarithm of one over the relative error that the step is chosen for.
 EFFORT = 30.0
 #: The sharper λ is concave in -log Φ up to this b.
-_CONCAVE_UP_TO = 0.85
-_LOG_2 = math.log(2.0)
+CONCAVE_UP_TO = 0.85
+LOG_2 = math.log(2.0)
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 #: Half-widths tried, as multiples of a first guess.
-_TRIED = (0.7, 1.0, 1.4, 2.0, 2.8)
+TRIED = (0.7, 1.0, 1.4, 2.0, 2.8)
 #: Covers the rounding of a bound's own arithmetic, in its logarithm.
 _SLACK = 0.01
 
@@ -61,8 +61,8 @@ def swelling(y: Number, log_cdf: Number, hazard: Number, b: Number, xp: Any) -> 
     rate = grown * (y * (y + hazard) - 1.0) + spread * hazard * (hazard + y)
     sharp = grown * hazard * y + 0.5 * spread * hazard * hazard
     # The tangent must also cover y' < 0, where log Φ ≤ -log 2.
-    sharp = sharp + xp.maximum(half - (sharp + rate * (_LOG_2 + log_cdf)), 0.0)
-    better = (y >= 0.0) & (b <= _CONCAVE_UP_TO) & (rate < 0.9) & (sharp < half)
+    sharp = sharp + xp.maximum(half - (sharp + rate * (LOG_2 + log_cdf)), 0.0)
+    better = (y >= 0.0) & (b <= CONCAVE_UP_TO) & (rate < 0.9) & (sharp < half)
     return xp.where(better, sharp, half), xp.where(better, rate, 0.0)
 
 
@@ -75,14 +75,17 @@ def curvature(factors: Sequence[Factor], spot: Spot, xp: Any) -> Number:
     return bend
 
 
-def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> Number:
-    """An a that needs few nodes: nearly the largest a/(effort + log M). Any a is right."""
+def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> tuple[Number, Number]:
+    """``(a, lean)``: an a that needs few nodes, and the slope of the majorant's logarithm at the peak. Any a is right.
+
+    It is nearly the largest a/(effort + log M).
+    """
     first = 8.0 / xp.sqrt(bend)
     for factor, y in zip(factors, spot.arguments, strict=True):
         steep = xp.where(factor.count > 0.0, xp.abs(factor.slope.high), 1e-300)
         first = xp.minimum(first, 0.7 / (steep * xp.maximum(y, 1.0)) + 3.0 / (1.0 + factor.count) / steep)
-    best, best_score = first, first * 0.0
-    for multiple in _TRIED:
+    best, best_score, best_lean = first, first * 0.0, first * 0.0
+    for multiple in TRIED:
         a = multiple * first
         cost, lean = 0.5 * a * a, -spot.x
         for factor, y, log_cdf, hazard in zip(factors, *spot[1:], strict=True):
@@ -90,18 +93,15 @@ def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> 
             cost = cost + factor.count * bound
             lean = lean + (1.0 - rate) * factor.count * factor.slope.high * hazard
         score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
-        best, best_score = xp.where(score > best_score, a, best), xp.maximum(score, best_score)
-    return best
+        better = score > best_score
+        best, best_lean = xp.where(better, a, best), xp.where(better, lean, best_lean)
+        best_score = xp.maximum(score, best_score)
+    return best, best_lean
 
 
-def strip(factors: Sequence[Factor], spot: Spot, bend: Number, move: Move | None, a: Number, xp: Any) -> Strip:
-    """The bounds M for one half-width."""
-    lean = -spot.x
-    for factor, y, log_cdf, hazard in zip(factors, *spot[1:], strict=True):
-        _, rate = swelling(y, log_cdf, hazard, xp.abs(factor.slope.high) * a, xp)
-        lean = lean + (1.0 - rate) * factor.count * factor.slope.high * hazard
-    # The majorant peaks a little beside the integrand; a Newton step finds it well enough.
-    there = spot_at(factors, spot.x + lean / bend, xp)
+def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None, a: Number, xp: Any) -> Strip:
+    """The bounds M for one half-width; the majorant is taken ``away`` from the peak, which may be anything."""
+    there = spot_at(factors, spot.x + away, xp)
     away = there.x - spot.x
     height = 0.5 * a * a - away * (spot.x + 0.5 * away)
     lean, rise, brackets = -there.x, 0.0, []
