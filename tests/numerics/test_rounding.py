@@ -61,7 +61,15 @@ def test_steps_of_log_cdf_are_within_their_units():
     for block in np.array_split(np.arange(len(y)), 40):
         here, move = y[block], step[block]
         hazard = np.exp(-0.5 * here * here - log_ndtr(here)) / np.sqrt(2 * np.pi)
-        for at, shift, value in zip(here, move, normal.small_log_cdf_step(here, move, hazard), strict=True):
+        reach = float((np.abs(move) * (np.abs(here) + 2.0)).max())
+        found = normal.small_log_cdf_step(here, move, hazard, reach=reach)
+        alone = [
+            normal.small_log_cdf_step(
+                here[k : k + 1], float(move[k]), hazard[k : k + 1], reach=abs(move[k]) * (abs(here[k]) + 2.0)
+            )[0]
+            for k in range(len(here))
+        ]
+        for at, shift, value in zip([*here, *here], [*move, *move], [*found, *alone], strict=True):
             a, s = arb(float(at)), arb(float(shift))
             gap = phi_of(a + s) - phi_of(a) if at < 0 else phi_of(-a) - phi_of(-a - s)
             truth = (gap / phi_of(a)).log1p()

@@ -16,6 +16,7 @@ __all__ = [
     "exp",
     "expm1",
     "floor",
+    "largest",
     "log",
     "log1p",
     "log_cdf_and_hazard",
@@ -26,6 +27,11 @@ __all__ = [
     "sqrt",
     "where",
 ]
+
+
+def largest(values: FloatArray) -> float:
+    """The largest over all cells."""
+    return float(values.max())
 
 
 def row_sum(rows: FloatArray) -> FloatArray:

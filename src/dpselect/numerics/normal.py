@@ -7,6 +7,8 @@ all digits when s is tiny and, far in the lower tail, many digits always. Here i
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import erfcx
 
@@ -147,17 +149,22 @@ def rough_log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return log_cdf, hazard
 
 
-def small_log_cdf_step(y: FloatArray, step: FloatArray, hazard: FloatArray) -> FloatArray:
+def small_log_cdf_step(y: FloatArray, step: Any, hazard: FloatArray, *, reach: float) -> FloatArray:
     """log Φ(y + step) - log Φ(y) for step·(|y| + step) ≤ ``SMALL_STEP``, given the hazard at y.
 
-    Φ(y + s)/Φ(y) = 1 + hazard(y)·∫_0^s exp(-yt - t²/2) dt: nothing cancels.
+    Φ(y + s)/Φ(y) = 1 + hazard(y)·∫_0^s exp(-yt - t²/2) dt: nothing cancels. ``reach`` is at least every |s|·(|y| + 2).
     """
-    reach = float(np.max(np.abs(step) * (np.abs(y) + 2.0), initial=0.0))
     _, nodes, weights = next((rule for rule in _RULES if reach <= rule[0]), _RULES[-1])
-    mean = np.zeros(np.broadcast_shapes(np.shape(y), np.shape(step)))
-    for node, weight in zip(nodes, weights, strict=True):
-        part = node * step
-        mean += weight * np.exp(-part * (y + 0.5 * part))
+    if isinstance(step, float):
+        parts = nodes * step
+        inner = np.multiply.outer(parts, y)
+        inner += (0.5 * parts * parts)[:, None]
+        mean = weights @ np.exp(np.negative(inner, out=inner), out=inner)
+    else:
+        mean = np.zeros(np.broadcast_shapes(np.shape(y), np.shape(step)))
+        for node, weight in zip(nodes, weights, strict=True):
+            part = node * step
+            mean += weight * np.exp(-part * (y + 0.5 * part))
     mean *= hazard
     mean *= step
     return np.log1p(mean)

@@ -33,6 +33,9 @@ _LOG_CDF_UNITS, _SHIFT_UNITS = 16.0, 6.0
 #: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
 _DEEP = -4.0
 _SQRT_HALF = math.sqrt(0.5)
+#: The most nodes for one cell, and 0, 1, 2, … for them.
+MOST_NODES = 20_000
+_COUNTING = np.arange(float(MOST_NODES))
 _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -191,7 +194,7 @@ def log_cdf_error(low: Number, log_low: Number, xp: Any) -> Number:
 def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
     """The trapezoidal sums over ``nodes`` nodes from ``planned.first`` on, with their bounds."""
     spot, move, step = planned.spot, planned.move, planned.step
-    offsets = _column(step) * (_column(planned.first) + np.arange(nodes))
+    offsets = _column(step) * (_column(planned.first) + _COUNTING[:nodes])
     ends = (step * planned.first, step * (planned.first + (nodes - 1)))
     width = xp.maximum(-ends[0], ends[1])
     x = _column(spot.x)
@@ -218,7 +221,8 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
         error = 2.0 * log_cdf_error(end.low, end.log_low, xp) + end.hazard_low * end.blur
         reach = end.log_low
         if xp.any(end.deep):
-            rises = np.where(_column(end.deep), _deep_rises(base, slope, offsets, y), rises)
+            deep_rises = _deep_rises(base, slope, offsets, y)
+            rises = deep_rises if end.deep is True else np.where(_column(end.deep), deep_rises, rises)
             in_squares = _U * (6.0 * squares + 24.0) + end.blur + stretch * (end.blur + _U * xp.abs(base))
             error = xp.where(end.deep, in_squares, error)
             reach = xp.where(end.deep, squares + 1.0, reach)
@@ -236,7 +240,8 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: int, xp: Any) -> Sums:
                 settled = settled & small
                 hazards = np.exp(-0.5 * y * y - log_cdfs)
                 hazards *= _INVERSE_SQRT_2PI
-                steps = small_log_cdf_step(y, _column(xp.where(small, left, 0.0)), hazards)
+                furthest_step = xp.largest(xp.where(small, size * (end.far + 2.0), 0.0))
+                steps = small_log_cdf_step(y, _column(xp.where(small, left, 0.0)), hazards, reach=furthest_step)
                 exponent = exponent + _column(factor.count) * steps
                 depth = xp.minimum(end.low, 0.0)
                 rate = xp.minimum(hazard * (hazard + end.far), 1.0)

@@ -17,6 +17,7 @@ from dpselect.numerics.factors import Factor, Spot, exchanged, peaks, spot_at
 from dpselect.numerics.guess import peak_of_one
 from dpselect.numerics.pair import Number, Pair
 from dpselect.numerics.rule import (
+    MOST_NODES,
     Plan,
     Sums,
     best_move,
@@ -35,7 +36,7 @@ _STEEP = 1.25
 #: Losses that look smaller than this are summed as gains, on one grid.
 _SMALL = 0.7
 #: The most nodes for one cell alone, and for one among many.
-_MOST, _MOST_AMONG_MANY = 20_000, 1_000
+_MOST, _MOST_AMONG_MANY = MOST_NODES, 1_000
 #: How many numbers a block of nodes holds, so that its temporaries stay in a core's cache.
 _BLOCK = 8192
 #: Steps towards all peaks together, and then towards the few that are not found yet.
