@@ -50,6 +50,10 @@ RARE_TOP = GaussianAboveThreshold(
 )
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-2)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.2, sigma_query=0.2)
+# 0 is ⊥ and 1 is ⊤ but for chances below 1e-60.
+CLEAR = GaussianAboveThreshold(
+    QueryFamily(lower=0, upper=1, sensitivity=1e-4), threshold=0.5, sigma_threshold=0.02, sigma_query=0.02
+)
 LAPLACE = LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.2, scale_query=0.2)
 
 
@@ -286,39 +290,34 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
     @pytest.mark.parametrize("value", [0.0, 1.0])
     def test_a_finaliser_or_handler_that_asks_at_any_step_breaks_nothing(self, value: float) -> None:
         """At each line of asking, once, another question comes in: as from a signal handler."""
-        folder = SparseVector.__module__.rsplit(".", 1)[0]
         for at in range(1, 90):
             svt = SparseVector(WATCHER, budget=0.5)
             shown: list[list[int]] = []
             _counted(svt, shown)
-            seen = 0
-
-            def trace(frame: Any, event: str, _: Any, at: int = at, svt: SparseVector = svt) -> Any:
-                nonlocal seen
-                if not frame.f_globals.get("__name__", "").startswith(folder):
-                    return None
-                if event == "line":
-                    seen += 1
-                    if seen == at:
-                        sys.settrace(None)
-                        try:
-                            for _ in range(at % 3 + 1):
-                                svt.ask(0.0)
-                        except (BudgetExhausted, StateRefused):
-                            pass
-                return trace
-
             svt.ask(0.0)
-            before = sys.gettrace()
-            sys.settrace(trace)
-            try:
-                svt.ask(value)  # 1.0 is all but surely ⊤ and ends the run
-            except (BudgetExhausted, StateRefused):
-                pass
-            finally:
-                sys.settrace(before)
+            _asked_again_at(at, svt, value)  # 1.0 is all but surely ⊤ and ends the run
             assert exact_loss(svt, shown) <= svt.spent * (1 + 1e-9), at
             assert svt.spent <= 0.5, at
+
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    def test_a_handler_that_asks_while_a_run_is_opened_keeps_its_own_run(self, value: float) -> None:
+        """No run is open before, so the question that is broken into opens one; at every line of it, to the last."""
+        SparseVector(CLEAR, budget=0.5).ask(0.0)  # the table of losses is made once
+        at, refused, reached = 0, 0, True
+        while reached:
+            at += 1
+            svt = SparseVector(CLEAR, budget=0.5)
+            shown: list[list[int]] = []
+            _counted(svt, shown)
+            lines, answered = _asked_again_at(at, svt, value)
+            reached = lines >= at
+            refused += not answered
+            assert exact_loss(svt, shown) <= svt.spent * (1 + 1e-9), at
+            assert svt.spent <= 0.5, at
+            # Nobody's run is lost: one that is would hold the budget for good.
+            assert svt.ask(0.0) is Verdict.BELOW, at
+        assert answered
+        assert refused > 0, "no line where two runs were being opened"
 
     @pytest.mark.parametrize("many", [False, True])
     def test_a_question_without_room_is_not_put_whoever_asks(self, many: bool) -> None:
@@ -336,6 +335,37 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
         run = svt._start()
         run._counts = 500, 0, 0, 0  # what must never happen is at least not hidden
         assert svt.spent >= loss_table(WATCHER).loss(500, 0) > 0.1
+
+
+def _asked_again_at(at: int, svt: SparseVector, value: float) -> tuple[int, bool]:
+    """Ask, with a few more questions coming in before line ``at``: the lines seen, and whether there was an answer."""
+    folder = SparseVector.__module__.rsplit(".", 1)[0]
+    seen = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal seen
+        if not frame.f_globals.get("__name__", "").startswith(folder):
+            return None
+        if event == "line":
+            seen += 1
+            if seen == at:
+                sys.settrace(None)
+                try:
+                    for _ in range(at % 3 + 1):
+                        svt.ask(0.0)
+                except (BudgetExhausted, StateRefused):
+                    pass
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        svt.ask(value)
+    except (BudgetExhausted, StateRefused):
+        return seen, False
+    finally:
+        sys.settrace(before)
+    return seen, True
 
 
 def _counted(svt: SparseVector, shown: list[list[int]]) -> tuple[Any, Any]:

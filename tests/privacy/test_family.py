@@ -30,13 +30,29 @@ def test_a_cut_sensitivity_is_never_below_the_true_width(lower, width, threshold
     assert near.sensitivity <= math.nextafter(float(true), math.inf)
 
 
-def test_a_width_that_rounds_down_is_cut_to_the_double_above_it() -> None:
+@pytest.mark.parametrize(("below", "above"), [(0.1, 0.7), (0.2, 0.7), (0.3, 0.6), (0.4, 0.1)])
+def test_a_width_that_rounds_down_is_cut_to_the_double_above_it(below: float, above: float) -> None:
+    true = Fraction(below) + Fraction(above)
+    assert Fraction(below + above) < true, "this width must be one that is rounded down to nearest"
+    family = QueryFamily(lower=-1.0, upper=1.0, sensitivity=1.5)
+    near = family.near(0.0, below=below, above=above)
+    assert (near.lower, near.upper) == (-below, above)
+    assert near.sensitivity == math.nextafter(below + above, math.inf)
+    assert Fraction(near.sensitivity) > true
+
+
+def test_a_width_that_rounds_up_is_left_there() -> None:
+    assert Fraction(0.3 + 0.1) > Fraction(0.3) + Fraction(0.1)
+    family = QueryFamily(lower=-1.0, upper=1.0, sensitivity=1.5)
+    assert family.near(0.0, below=0.3, above=0.1).sensitivity == 0.3 + 0.1
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-0.1, 0.7), (-0.3, 0.6)])
+def test_a_sensitivity_above_the_whole_range_is_cut_to_no_less_than_it(lower: float, upper: float) -> None:
     with pytest.warns(SensitivityClipped):
-        family = QueryFamily(lower=-0.3, upper=1.0, sensitivity=5.0)
-    near = family.near(0.0, below=0.3, above=0.1)
-    assert Fraction(near.sensitivity) >= Fraction(near.upper) - Fraction(near.lower)
-    # 0.1 + 0.3 is not a double; to nearest it would be below.
-    assert Fraction(0.1 + 0.3) != Fraction(0.1) + Fraction(0.3)
+        family = QueryFamily(lower=lower, upper=upper, sensitivity=5.0)
+    assert Fraction(upper - lower) < Fraction(upper) - Fraction(lower) < Fraction(family.sensitivity)
+    assert family.near(0.0, below=1.0, above=1.0).sensitivity == family.sensitivity
 
 
 @pytest.mark.parametrize("sensitivity", [0.001, 0.3, 1 / 3])
