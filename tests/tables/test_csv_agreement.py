@@ -6,6 +6,7 @@ import pytest
 
 from dpselect.errors import SourceError
 from dpselect.tables import Calendar, Question, bounded_query, open_source
+from dpselect.tables.failures import engine_failures
 
 HEADER = b"user,at,kwh\n"
 QUESTION = Question(user="user", time="at", value="kwh", cap=10, grid=10, population=9)
@@ -29,6 +30,7 @@ REFUSED = {
     "too few fields in the first row": HEADER + b"SECRET,2013-01-01\na,2013-01-01,1\n",
     "a line of spaces": HEADER + b"a,2013-01-01,1\n   \n",
     "a quote that stays open": HEADER + b'a,2013-01-01,1\n"SECRET,2013-01-01,2\nb,2013-01-01,2\n',
+    "a quote that stays open in the last field": HEADER + b'a,2013-01-01,1\nSECRET,2013-01-01,"2\nb,2013-01-01,2\n',
 }
 
 
@@ -73,3 +75,15 @@ def test_empty_fields_name_nobody_on_any_engine(engine, tmp_path):
     answer = bounded_query(open_source(path, backend=engine), QUESTION, DAYS)
     assert answer.totals == (0, 2)
     assert (answer.curator_report.rows, answer.curator_report.without_user) == (4, 2)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_duckdb_reads_the_same_rows_in_one_piece(name, tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_bytes(READ[name])
+    table = open_source(path, backend="duckdb")
+    with engine_failures("reading again"):  # where a pass reads again
+        table.get_backend().dpselect_read_in_one_piece()
+    answer = bounded_query(table, QUESTION, DAYS)
+    assert answer.totals == (1, 2)
+    assert answer.curator_report.rows == 2

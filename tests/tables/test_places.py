@@ -98,3 +98,16 @@ def test_row_like_lines_inside_quotes_are_no_rows(tmp_path):
         answer = bounded_query(open_source(path, backend=backend), question, days)
         assert answer.totals == totals, backend
         assert answer.curator_report.rows == 24
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+def test_a_quote_that_stays_open_after_long_quoted_fields_is_refused(backend, tmp_path):
+    """However a large file is read in the end, its last rows are not dropped in silence."""
+    path = tmp_path / "quoted.csv"
+    quoted_csv(path, megabytes=24)
+    with path.open("a") as file:
+        file.write('SECRET,2013-01-01,1,"said\nb,2013-01-01,2,nothing\n')
+    question = Question(user="user", time="at", value="kwh", cap=10, grid=10, population=99)
+    with pytest.raises(SourceError, match="an open quote") as caught:
+        bounded_query(open_source(path, backend=backend), question, Calendar("2013-01-01", "2013-01-02"))
+    assert "SECRET" not in str(caught.value)

@@ -105,6 +105,44 @@ def test_a_database_without_its_driver_says_what_to_install(url, engine):
     assert "None" not in said
 
 
+def without_driver(failure: ImportError, monkeypatch) -> str:
+    """What is said where the import of MySQL's driver fails, wrapped as Ibis wraps it."""
+
+    def connect(*_, **__):
+        try:
+            raise failure
+        except ImportError as cause:
+            raise ImportError("Failed to import the mysql backend due to missing dependencies.\n") from cause
+
+    monkeypatch.setattr("ibis.connect", connect)
+    with pytest.raises(SourceError) as caught:
+        open_source("mysql://me:SECRET@host/db", table="readings")
+    assert "SECRET" not in str(caught.value)
+    return one_line(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("failure", "state"),
+    [
+        (ModuleNotFoundError("No module named 'MySQLdb'", name="MySQLdb"), "not installed"),
+        (ImportError("libmariadb.so.3: cannot open shared object file"), "damaged or not installed"),
+    ],
+)
+def test_a_driver_that_cannot_be_imported_is_named(failure, state, monkeypatch):
+    said = without_driver(failure, monkeypatch)
+    assert said.endswith(f"needs a package that is {state}: ibis-framework[mysql]")
+    assert "memory" not in said
+
+
+@pytest.mark.parametrize(
+    "words", ["libmariadb.so.3: failed to map segment from shared object", "x.so: Cannot allocate memory"]
+)
+def test_a_driver_that_finds_no_memory_says_so(words, monkeypatch):
+    said = without_driver(ImportError(words), monkeypatch)
+    assert "failed: out of memory" in said
+    assert "installed" not in said
+
+
 def one_line(error: DPSelectError) -> str:
     text = str(error)
     assert text

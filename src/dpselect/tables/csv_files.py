@@ -16,7 +16,8 @@ from typing import Any
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.secrets import shown
-from dpselect.tables.passes import read_again
+from dpselect.tables.open_quotes import refuse_open_quotes
+from dpselect.tables.passes import look_first, read_again
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 _LONGEST_HEADER = 2**24
@@ -36,21 +37,28 @@ def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimit
         written = {"auto_detect": False, "header": True, "delim": delimiter, "quote": '"', "escape": '"'}
         written["columns"] = dict.fromkeys(names, "VARCHAR")
         table = connection.read_csv(files, table_name="dpselect_csv", **written)
-        read_again(connection, lambda: connection.read_csv(files, table_name="dpselect_csv", parallel=False, **written))
+
+        def again() -> None:
+            refuse_open_quotes(files, delimiter)  # on one thread DuckDB drops what follows such a quote
+            connection.read_csv(files, table_name="dpselect_csv", parallel=False, **written)
+
+        read_again(connection, again)
         return table
     if engine == "polars":
         import polars
 
         # Polars' own reader takes a short row for one with nulls; Arrow's refuses it, as the other engines do.
         frame = polars.scan_pyarrow_dataset(_arrow_dataset(files, names, delimiter))
-        return ibis.polars.connect().create_table("dpselect_csv", frame)
+        connection = ibis.polars.connect()
+        look_first(connection, lambda: refuse_open_quotes(files, delimiter))
+        return connection.create_table("dpselect_csv", frame)
     if engine == "pyspark":
         from pyspark.sql.types import StringType, StructField, StructType
 
         from dpselect.tables.spark import spark_table
 
         schema = StructType([StructField(name, StringType()) for name in names])
-        return spark_table(
+        table = spark_table(
             lambda session: session.read.csv(
                 files,
                 schema=schema,
@@ -64,6 +72,8 @@ def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimit
             ),
             settings,
         )
+        look_first(table.get_backend(), lambda: refuse_open_quotes(files, delimiter))
+        return table
     raise SourceError(f"CSV files are read with duckdb, polars or spark, not with {engine}; change ‹backend›")
 
 

@@ -63,6 +63,8 @@ _NAMED = {
     "PermissionError": "this user may not read it; check the rights",
     "FileNotFoundError": "a file is gone; check the path",
 }
+#: What the system's loader says of a library that there is no memory for.
+_LOADED_WITHOUT_MEMORY = ("cannot allocate memory", "failed to map segment")
 
 
 @contextmanager
@@ -76,12 +78,28 @@ def engine_failures(doing: str, *, likely: str = BROKEN_FILE, package: str | Non
             yield
     except (DPSelectError, NameError):
         raise
-    except ModuleNotFoundError as failure:
-        raise SourceError(f"{doing} needs a package that is not installed: {package or failure.name}") from None
+    except ImportError as failure:
+        reason = known_reason(failure)
+        told = f"{doing} failed: {reason}" if reason else _not_imported(doing, failure, package)
+        raise SourceError(told + _in_its_own_words(failure)) from None
     except Exception as failure:  # engines share no base class
         reason = known_reason(failure)
         told = f"{doing} failed: {reason}" if reason else _unknown(doing, failure, likely)
         raise SourceError(told + _in_its_own_words(failure)) from None
+
+
+def _not_imported(doing: str, failure: ImportError, package: str | None) -> str:
+    first = _causes(failure)[-1]
+    state = "not installed" if isinstance(first, ModuleNotFoundError) else "damaged or not installed"
+    return f"{doing} needs a package that is {state}: {package or getattr(first, 'name', None) or 'dpselect[tables]'}"
+
+
+def _causes(failure: BaseException) -> list[BaseException]:
+    """The failure and what led to it, the first last: Ibis wraps what the import of a driver raises."""
+    causes = [failure]
+    while isinstance(cause := causes[-1].__cause__, ImportError):
+        causes.append(cause)
+    return causes
 
 
 def _unknown(doing: str, failure: Exception, likely: str) -> str:
@@ -104,8 +122,9 @@ def known_reason(failure: BaseException) -> str | None:
     """
     if isinstance(failure, MemoryError):
         return _MEMORY
-    if isinstance(failure, ImportError):  # a library that is there and cannot be loaded
-        return "a library could not be loaded; memory may be short, or the installation damaged"
+    if isinstance(failure, ImportError):  # only the loader's words tell a lack of memory from a missing library
+        words = " ".join(str(cause) for cause in _causes(failure)).lower()
+        return _MEMORY if any(sign in words for sign in _LOADED_WITHOUT_MEMORY) else None
     if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
         return _DISK
     if isinstance(failure, OSError) and failure.errno == errno.ENOMEM:

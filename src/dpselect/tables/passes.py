@@ -12,6 +12,10 @@ from dpselect.tables.parts import Expression
 
 #: The attribute of a connection that reads its files again, each in one piece.
 _AGAIN = "dpselect_read_in_one_piece"
+#: The attribute of a connection that looks at its files before the first pass.
+_FIRST = "dpselect_look_first"
+#: What DuckDB raises where pieces of a file do not fit together; also for files that are broken.
+_GIVEN_UP = ("InvalidInputException", "NotImplementedException")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -23,16 +27,24 @@ def fetched(expression: Expression, *, doing: str) -> Any:
     with engine_failures(doing):
         backend = expression.get_backend()
         try:
+            if (look := getattr(backend, _FIRST, None)) is not None:
+                look()
+                delattr(backend, _FIRST)
             return _interruptible(backend, expression.to_pyarrow)
         except KeyboardInterrupt:
             raise Interrupted(f"interrupted while {doing}; no noise was drawn, so nothing was spent on it") from None
         except Exception as failure:
             again = getattr(backend, _AGAIN, None)
-            if again is None or type(failure).__name__ != "InvalidInputException":
+            if again is None or type(failure).__name__ not in _GIVEN_UP:
                 raise
             delattr(backend, _AGAIN)
             again()
             return expression.to_pyarrow()
+
+
+def look_first(connection: Any, look: Callable[[], None]) -> None:
+    """Notes a look at a connection's files that has to go well before the first pass; opening reads no rows."""
+    setattr(connection, _FIRST, look)
 
 
 def read_again(connection: Any, how: Callable[[], object]) -> None:
