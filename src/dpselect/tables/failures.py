@@ -67,6 +67,19 @@ _NAMED = {
 _LOADED_WITHOUT_MEMORY = ("cannot allocate memory", "failed to map segment")
 
 
+class Interrupted(KeyboardInterrupt):
+    """The person ended a pass; no noise was drawn for it."""
+
+
+def interrupted(doing: str) -> Interrupted:
+    """What to raise where a person ended a pass.
+
+    >>> interrupted("adding up")
+    Interrupted('interrupted while adding up; no noise was drawn')
+    """
+    return Interrupted(f"interrupted while {doing}; no noise was drawn")
+
+
 @contextmanager
 def engine_failures(doing: str, *, likely: str = BROKEN_FILE, package: str | None = None) -> Iterator[None]:
     """Turns whatever an engine raises into one line, without the engine's own text."""
@@ -83,6 +96,8 @@ def engine_failures(doing: str, *, likely: str = BROKEN_FILE, package: str | Non
         told = f"{doing} failed: {reason}" if reason else _not_imported(doing, failure, package)
         raise SourceError(told + _in_its_own_words(failure)) from None
     except Exception as failure:  # engines share no base class
+        if "query interrupted" in str(failure).lower():  # DuckDB looks for signals itself, and tells of one this way
+            raise interrupted(doing) from None
         reason = known_reason(failure)
         told = f"{doing} failed: {reason}" if reason else _unknown(doing, failure, likely)
         raise SourceError(told + _in_its_own_words(failure)) from None

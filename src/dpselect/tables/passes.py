@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from dpselect.tables.failures import engine_failures
+from dpselect.tables.failures import engine_failures, interrupted
 from dpselect.tables.parts import Expression
 
 #: The attribute of a connection that reads its files again, each in one piece.
@@ -16,10 +16,6 @@ _AGAIN = "dpselect_read_in_one_piece"
 _FIRST = "dpselect_look_first"
 #: What DuckDB raises where pieces of a file do not fit together; also for files that are broken.
 _GIVEN_UP = ("InvalidInputException", "NotImplementedException")
-
-
-class Interrupted(KeyboardInterrupt):
-    """The person ended a pass; no noise was drawn for it, so nothing was spent on it."""
 
 
 def fetched(expression: Expression, *, doing: str) -> Any:
@@ -32,7 +28,7 @@ def fetched(expression: Expression, *, doing: str) -> Any:
                 delattr(backend, _FIRST)
             return _interruptible(backend, expression.to_pyarrow)
         except KeyboardInterrupt:
-            raise Interrupted(f"interrupted while {doing}; no noise was drawn, so nothing was spent on it") from None
+            raise interrupted(doing) from None
         except Exception as failure:
             again = getattr(backend, _AGAIN, None)
             if again is None or type(failure).__name__ not in _GIVEN_UP:
