@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROGRAMS = "tests/composition/test_programs.py"
 ATTACKS = "tests/composition/test_attacks.py"
 FILTERS = "tests/composition/test_filters.py"
 VECTORS = "tests/composition/test_sparse_vector.py"
