@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -50,8 +51,11 @@ def end_at_random(readings, number, seed):
         assert child.returncode in (-signal.SIGKILL, 0)
         return
     assert child.returncode in (0, 130), said
-    if child.returncode == 130:
-        assert out == b""
+    if child.returncode == 0:
+        assert "answer" in json.loads(out)
+    else:
+        # Nothing was told, or all of it: the signal may come just after the answer was written.
+        assert out == b"" or "answer" in json.loads(out)
         assert b"interrupted" in said
         assert said.count(b"\n") == 1
 
@@ -60,6 +64,19 @@ def end_at_random(readings, number, seed):
 @pytest.mark.parametrize("seed", range(1))
 def test_a_process_ended_at_a_random_moment_says_so_in_one_line(readings, number, seed):
     end_at_random(readings, number, seed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_answer_leaves_the_answer_and_the_exit_code(readings, number):
+    with start(readings) as child:
+        assert child.stderr.readline() == b"go\n"
+        assert "answer" in json.loads(child.stdout.readline())
+        time.sleep(0.05)
+        while child.poll() is None:
+            child.send_signal(number)
+            time.sleep(0.01)
+        said = child.stderr.read()
+    assert (child.returncode, said) == (0, b"")
 
 
 @pytest.mark.slow

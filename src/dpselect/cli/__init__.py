@@ -56,17 +56,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None and (told := _prepare_process()):
             print(told, file=sys.stderr)
             return 2
-        try:
-            import cyclopts  # noqa: F401
-        except ImportError as failure:
-            if isinstance(failure.__context__, KeyboardInterrupt):
-                raise KeyboardInterrupt from None
-            print("the command line needs cyclopts and rich; install dpselect[cli]", file=sys.stderr)
-            return 2
-        from dpselect.cli.failures import guarded
-
-        return guarded(list(sys.argv[1:] if arguments is None else arguments))
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:
         # While the modules were loading, or while an earlier interruption was being told.
         print("error: interrupted", file=sys.stderr)
         return 130
+    finally:
+        if arguments is None:
+            # The answer is out and its exit code stands: a signal while the libraries close down changes neither.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        import cyclopts  # noqa: F401
+    except ImportError as failure:
+        if isinstance(failure.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        print("the command line needs cyclopts and rich; install dpselect[cli]", file=sys.stderr)
+        return 2
+    from dpselect.cli.failures import guarded
+
+    return guarded(arguments)
