@@ -71,6 +71,20 @@ def refuse(parameter: str, value: object, rule: str) -> InvalidParameter:
     return InvalidParameter(f"‹{parameter}› must be {rule}{got}", parameter=parameter, rule=rule)
 
 
+def refuse_given(here: str, **values: object) -> None:
+    """Parameters that mean nothing ``here`` are refused, not ignored.
+
+    >>> refuse_given("rows of persons", monotone=None)
+    >>> refuse_given("rows of persons", monotone=True)
+    Traceback (most recent call last):
+        ...
+    dpselect.errors.InvalidParameter: monotone does not go with rows of persons; leave it out
+    """
+    for name, value in values.items():
+        if value is not None:
+            raise InvalidParameter(f"‹{name}› does not go with {here}; leave it out", parameter=name)
+
+
 def _shown(value: object) -> str:
     try:
         text = str(value) if isinstance(value, Fraction) else repr(value[:100] if isinstance(value, str) else value)

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from dpselect.cli import screen
 from dpselect.cli.epsilon import SQUARE_ROOT_OF_3, Asked, show_costs
 from dpselect.cli.options import AsJson, Family, Number, needed
+from dpselect.errors import refuse_given
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
 from dpselect.report.words import family_in_words
 
@@ -37,7 +38,6 @@ def calibrate(
 
     In Python: GaussianNoisyMax.calibrated, GaussianAboveThreshold.calibrated.
     """
-    from dpselect.dataset.dataset import refuse_given
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 

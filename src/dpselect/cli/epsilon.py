@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson, Count, Counts, Family, Number, needed
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, refuse_given
 from dpselect.report.rounding import at_least, at_most, no_more_than
 from dpselect.report.words import family_in_words
 
@@ -109,8 +109,6 @@ def epsilon(
 
     In Python: GaussianNoisyMax.epsilon, GaussianAboveThreshold.epsilon and .loss.
     """
-    from dpselect.dataset.dataset import refuse_given
-
     mode, queries = asked.mode, family.family()
     if mode == "candidates":
         unused = {"threshold": asked.threshold, "sigma_threshold": noise.sigma_threshold}

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson, Number, ReportFile
-from dpselect.errors import InvalidParameter, LedgerError, SourceError
+from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
 from dpselect.report.rounding import at_least, at_most, no_more_than
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ def ledger(
 
     In Python: dpselect.ledger.Ledger.create, .open, .balance, .verify, .retire.
     """
-    from dpselect.dataset.dataset import refuse_given
-
     if action == "create":
         _create(place, dataset, _total(total, rho, delta), who, as_json=as_json)
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from cyclopts import Group, Parameter
 
 from dpselect.cli.numbers import read_count, read_counts, read_number, read_widths
-from dpselect.errors import InvalidParameter, SourceError
+from dpselect.errors import InvalidParameter, SourceError, refuse_given
 
 if TYPE_CHECKING:
     from dpselect.dataset import Answer, Dataset
@@ -253,7 +253,6 @@ class Run:
     def check(self, *, inputs: Iterable[str | Path | None]) -> None:
         """Refuses what a dry run would ignore, and a page where none can be written, before anything is asked."""
         from dpselect import files
-        from dpselect.dataset.dataset import refuse_given
 
         if self.dry_run:
             refuse_given(

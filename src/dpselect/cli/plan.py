@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from dpselect import files
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson, Count, Family, Number, ReportFile
-from dpselect.errors import DPSelectError, InvalidParameter
+from dpselect.errors import DPSelectError, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
     from dpselect.planning.job import Job
@@ -111,7 +111,6 @@ class Known:
 
     def public_knowledge(self) -> Any:
         """The profile, or a model."""
-        from dpselect.dataset.dataset import refuse_given
         from dpselect.planning.knowledge import Model, read_profile
 
         if self.profile is not None:
@@ -190,7 +189,6 @@ def plan(
 
     In Python: planning.compare(Job(…)); planning.load_plan("plan.toml").mechanism().
     """
-    from dpselect.dataset.dataset import refuse_given
     from dpselect.planning.job import load_job
     from dpselect.planning.planner import compare
 

@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 from dpselect.cli import screen
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
     from dpselect.dataset import Line, WatchPlan
@@ -98,7 +98,6 @@ class StreamOptions:
 
     def plan(self, line: Line, table: Table) -> WatchPlan:
         """The plan for questions on standard input: as typed, or as planned before."""
-        from dpselect.dataset.dataset import refuse_given
         from dpselect.dataset.watch import plan_stream
 
         length = STREAM_LENGTH if self.questions is None else self.questions
@@ -162,8 +161,6 @@ def watch(
 
 def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
     """Options about a table mean nothing where none was named."""
-    from dpselect.dataset.dataset import refuse_given
-
     given = {name: value for name, value in table.given().items() if name not in ("sensitivity", "monotone")}
     every = None if periods.every == "day" else periods.every
     sensitive = run.show_sensitive or None

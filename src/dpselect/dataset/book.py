@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpselect.ledger import Ledger
 
 #: Stands beside every answer that no ledger keeps.
-NOBODY_REMEMBERS = "No ledger remembers this answer: add up yourself what is asked, or name one with --ledger."
+NOBODY_REMEMBERS = "No ledger remembers this answer: add up yourself what is asked, or keep a ledger."
 
 
 def open_book(place: Any, *, name: str, total: Any) -> Ledger:

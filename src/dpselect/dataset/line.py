@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpselect.dataset.dataset import refuse_given
-from dpselect.errors import InvalidParameter, refuse
+from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.report.rounding import no_more_than
 from dpselect.report.words import family_in_words, shown
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
-from dpselect.dataset.dataset import Dataset, period_word
-from dpselect.errors import InvalidParameter, refuse
+from dpselect.dataset.dataset import Dataset
+from dpselect.dataset.facts import period_word
+from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
@@ -77,7 +78,7 @@ class PeakPlan:
         if best is None:
             return None
         return (
-            f"--mechanism {best.name} is more accurate at the same ε: on simulated data its pick falls "
+            f"{_entry(best).title} is more accurate at the same ε: on simulated data its pick falls "
             f"{percent(best.accuracy.shortfall)} of the range short of the best, against "
             f"{percent(self.chosen.accuracy.shortfall)}."
         )
@@ -154,8 +155,6 @@ class PeakPlan:
         With a ledger the charge is on disk before the table is touched, and the answer before it is shown; ``key`` and
         ``afresh`` are those of :meth:`Dataset.peak`.
         """
-        from dpselect.dataset.dataset import refuse_given
-
         if not anyway and not self.useful:
             raise InvalidParameter(self.futility, parameter="epsilon")
         self.dataset.check(self.candidates)

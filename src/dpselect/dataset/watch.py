@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
-from dpselect.dataset.dataset import Dataset, period_word
+from dpselect.dataset.dataset import Dataset
+from dpselect.dataset.facts import period_word
 from dpselect.dataset.line import Line, Settings
 from dpselect.errors import InvalidData
 from dpselect.privacy.loss import Loss
@@ -73,7 +74,7 @@ class WatchPlan:
         side, every = ("above", "below") if threshold > family.upper else ("below", "above")
         ends = f"[{family.lower * unit:.10g}, {family.upper * unit:.10g}]"
         return (
-            f"--threshold {self.line} lies {side} everything a question can be, {ends}: without noise every answer "
+            f"the line at {self.line} lies {side} everything a question can be, {ends}: without noise every answer "
             f"would be {every}, and the budget is spent on noise alone"
         )
 

@@ -1,0 +1,39 @@
+"""The private side of a data set: the table is opened, checked and added up here, and nowhere else in this room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpselect.dataset.facts import Facts
+    from dpselect.tables import BoundedQuery, Candidates
+
+
+def check(facts: Facts, candidates: Candidates) -> None:
+    """Opens the table for its column names only, and refuses what is missing."""
+    from dpselect.tables.rows import check_columns, usable_rows
+
+    table = open_rows(facts)
+    if facts.is_series:
+        check_columns(table, [facts.time, facts.value])
+    else:
+        usable_rows(table, facts.question(), candidates)
+
+
+def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
+    """The private queries, one for each candidate. Not an answer: nothing protects them."""
+    from dpselect import tables
+
+    table = open_rows(facts)
+    if facts.is_series:
+        return facts.series(table, candidates)
+    return tables.bounded_query(table, facts.question(), candidates, progress=progress)
+
+
+def open_rows(facts: Facts) -> Any:
+    """The table, as Ibis sees it; nothing is read yet beyond names and types."""
+    from dpselect.tables import open_source
+
+    between = {"tab": "\t", "\\t": "\t", None: ","}.get(facts.delimiter, facts.delimiter)
+    return open_source(facts.source, backend=facts.backend, table=facts.table, delimiter=between or "")
