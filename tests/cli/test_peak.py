@@ -81,7 +81,7 @@ def test_with_a_tiny_epsilon_the_answer_is_anything(dpselect: Callable[..., obje
 def test_a_better_mechanism_is_named_in_one_line(dpselect: Callable[..., object], readings: Path) -> None:
     arguments = ("peak", readings, *COLUMNS, "--population", 2000, "--epsilon", "0.1")
     ran = dpselect(*arguments, "--mechanism", "gaussian")
-    assert sum("Permute-and-flip is more accurate" in line for line in ran.err.splitlines()) == 1
+    assert sum("permute-and-flip is more accurate" in line for line in ran.err.splitlines()) == 1
     assert "more accurate" not in dpselect(*arguments, "--mechanism", "permute-and-flip").err
 
 

@@ -94,7 +94,7 @@ def test_a_line_that_nothing_can_cross_is_warned_of(
     for more in ((), ("--dry-run",)):
         ran = dpselect(*common, *more)
         assert ran.code in (0, 3)
-        assert (f"warning: --threshold {threshold} lies" in ran.err) == warned
+        assert (f"warning: the line at {threshold} lies" in ran.err) == warned
         assert ("[0, 10]" in ran.err) == warned
     first = dpselect(*common, "--json").err.splitlines()[:1]
     assert bool(first and "warning" in json.loads(first[0])) == warned

@@ -78,7 +78,7 @@ class PeakPlan:
         if best is None:
             return None
         return (
-            f"{_entry(best).title} is more accurate at the same ε: on simulated data its pick falls "
+            f"{best.name} is more accurate at the same ε: on simulated data its pick falls "
             f"{percent(best.accuracy.shortfall)} of the range short of the best, against "
             f"{percent(self.chosen.accuracy.shortfall)}."
         )
