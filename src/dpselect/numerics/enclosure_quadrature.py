@@ -26,6 +26,7 @@ from dpselect.numerics.enclosure_integrand import Bend, Integrand, Survey, Term
 _ORDERS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 44, 48)
 _ELLIPSES = (1.4, 1.8, 2.3, 3.0, 4.0, 5.5, 8.0, 12.0)
 _MOST_PANELS = 4000
+_TOO_NARROW = "the integrand is too narrow to resolve; the parameters are too extreme"
 
 
 class PrecisionTooLow(ArithmeticError):
@@ -69,6 +70,8 @@ def integrate(
     surveys = [integrand.survey(arb(peak)) for peak in peaks]
     best = max(range(len(peaks)), key=lambda k: _number(surveys[k].log_value.mid() - surveys[0].log_value.mid()))
     width = _width(surveys[best])
+    if peaks[best] + width == peaks[best]:
+        raise DPSelectError(_TOO_NARROW)
     log_scale = arb((surveys[best].log_value + math.log(width)).mid())
     _demand_accuracy(integrand.value(arb(peaks[best]), log_scale), tolerance)
     panel_tolerance = tolerance / 1024
@@ -215,7 +218,7 @@ def _panels(integrand: Integrand, left: float, right: float, log_scale: arb, tol
         low, high = waiting.pop()
         middle = (low + high) / 2
         if not low < middle < high:
-            raise DPSelectError("the integrand is too narrow to resolve; the parameters are too extreme")
+            raise DPSelectError(_TOO_NARROW)
         # The ends are doubles taken exactly, so neighbouring panels share them without gap or overlap.
         centre, reach = (arb(low) + arb(high)) / 2, (arb(high) - arb(low)) / 2
         panel = _settle(integrand.survey(centre), centre, reach, log_scale, log_tolerance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -23,6 +24,8 @@ def smallest_safe(
     >>> 1 / x <= 0.25, round(x, 9)
     (True, 4.0)
     """
+    # Some points are met twice: as an end of the bracket, and as the root itself.
+    cost = functools.cache(cost)
 
     def excess(log_x: float) -> float:
         value = cost(math.exp(log_x))
