@@ -37,22 +37,32 @@ Counts: TypeAlias = Annotated[tuple[int, ...], _read(read_counts, "N[,N…]")]
 Widths: TypeAlias = Annotated[tuple[Fraction, Fraction], _read(read_widths, "W or BELOW,ABOVE")]
 
 
-def _data(_type: Any, tokens: Any) -> str:
-    text = str(tokens[0].value)
-    if text.startswith("-") and text != "-":
-        raise ValueError(f"No such option: {text}")
-    return text
+def _data(_type: Any, tokens: Any) -> str | tuple[str, ...]:
+    places = tuple(str(token.value) for token in tokens)
+    for text in places:
+        if text.startswith("-") and text != "-":
+            raise ValueError(f"No such option: {text}")
+    return places if len(places) > 1 else places[0]
 
 
+#: One place, or several files that a shell made of a pattern.
 Data: TypeAlias = Annotated[
-    str,
+    str | tuple[str, ...],
     Parameter(
         converter=_data,
+        n_tokens=-1,
         allow_leading_hyphen=True,
-        help="A CSV or Parquet file, a pattern such as 'readings/*.parquet', or a database URL (duckdb://, sqlite://, "
-        "postgres://) with --table.",
+        metavar="TABLE",
+        help="A data-set file (homes.toml); or CSV, Excel, JSON lines or Parquet: a file, several, a folder or a "
+        "pattern; a database URL (duckdb://, sqlite://, postgres://) with --table; - for a table on standard input.",
     ),
 ]
+
+
+def places(data: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Each place that was named."""
+    return (data,) if isinstance(data, str) else data
+
 
 _COLUMNS = Group("What the columns mean", sort_key=2)
 _PERIODS = Group("The public candidates", sort_key=3)
@@ -75,6 +85,8 @@ class Table:
         The engine for files: duckdb, polars, spark, or another of Ibis.
     delimiter
         Between the fields of a CSV file: ';' or tab; a comma if left out.
+    unit
+        What the readings are measured in, e.g. kWh.
     user
         Column that says whose row it is.
     time
@@ -114,20 +126,21 @@ class Table:
     """
 
     table: str | None = None
-    backend: str = "duckdb"
+    backend: str | None = None
     delimiter: str | None = None
+    unit: str | None = None
     user: Annotated[str | None, Parameter(group=_COLUMNS)] = None
     time: Annotated[str | None, Parameter(group=_COLUMNS)] = None
     value: Annotated[str | None, Parameter(group=_COLUMNS)] = None
     wide: Annotated[bool, Parameter(group=_COLUMNS)] = False
     time_format: Annotated[str | None, Parameter(group=_COLUMNS)] = None
-    duplicates: Annotated[Literal["keep", "largest"], Parameter(group=_COLUMNS)] = "keep"
+    duplicates: Annotated[Literal["keep", "largest"] | None, Parameter(group=_COLUMNS)] = None
     timezone: Annotated[str | None, Parameter(group=_PERIODS)] = None
-    measure: Annotated[Literal["mean", "sum", "count"], Parameter(group=_PERSON)] = "mean"
-    per_user: Annotated[Literal["sum", "mean", "max"], Parameter(group=_PERSON)] = "sum"
+    measure: Annotated[Literal["mean", "sum", "count"] | None, Parameter(group=_PERSON)] = None
+    per_user: Annotated[Literal["sum", "mean", "max"] | None, Parameter(group=_PERSON)] = None
     cap: Annotated[Number | None, Parameter(group=_PERSON)] = None
     population: Annotated[Count | None, Parameter(group=_PERSON)] = None
-    adjacency: Annotated[Literal["add-remove", "replace"], Parameter(group=_PERSON)] = "add-remove"
+    adjacency: Annotated[Literal["add-remove", "replace"] | None, Parameter(group=_PERSON)] = None
     grid: Annotated[Count | None, Parameter(group=_PERSON)] = None
     maximum: Annotated[Number | None, Parameter(group=_SERIES)] = None
     sensitivity: Annotated[Number | None, Parameter(group=_SERIES)] = None
@@ -135,16 +148,19 @@ class Table:
     ledger: Annotated[str | None, Parameter(group=_LEDGER)] = None
     total: Annotated[Number | None, Parameter(group=_LEDGER)] = None
 
-    def dataset(self, data: str, run: Run, *, category: str | None = None) -> Dataset:
-        """The data set these options describe."""
+    def dataset(self, data: str | tuple[str, ...], run: Run, **more: Any) -> Dataset:
+        """The data set these options describe, or a data-set file with these options laid over it."""
         from dpselect.dataset import Dataset
+        from dpselect.dataset.file import is_file
 
-        return Dataset(data, **asdict(self), category=category, entropy=run.entropy)
+        facts = self.given() | {name: value for name, value in more.items() if value is not None}
+        if run.entropy is not None:
+            facts["entropy"] = run.entropy
+        return Dataset.open(data, **facts) if is_file(data) else Dataset(data, **facts)  # type: ignore[arg-type]
 
     def given(self) -> dict[str, Any]:
-        """What differs from the options left out."""
-        usual = asdict(Table())
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+        """What was typed."""
+        return {name: value for name, value in asdict(self).items() if value is not None and value is not False}
 
 
 @Parameter(name="*", group=_PERIODS)
@@ -164,7 +180,7 @@ class Periods:
 
     start: Annotated[str | None, Parameter(name="--from")] = None
     end: Annotated[str | None, Parameter(name="--to")] = None
-    every: Every = "day"
+    every: Every | None = None
 
     def of(self, dataset: Dataset) -> Candidates:
         """The periods as candidates."""

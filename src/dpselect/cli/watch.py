@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
-from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths
+from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths, places
 from dpselect.errors import InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def watch(
     In Python: dp.Dataset("readings.parquet", user=…, …).watch(threshold=14, budget=1, start=…, end=…),
     and SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
-    run.check(inputs=(data, options.plan))
+    run.check(inputs=(*places(data), options.plan))
     line = options.line()
     if data == "-":
         _refuse_table(table, periods, run)
@@ -162,10 +162,9 @@ def watch(
 def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
     """Options about a table mean nothing where none was named."""
     given = {name: value for name, value in table.given().items() if name not in ("sensitivity", "monotone")}
-    every = None if periods.every == "day" else periods.every
     sensitive = run.show_sensitive or None
     here = "questions on standard input (no table was named)"
-    refuse_given(here, **given, start=periods.start, end=periods.end, every=every, show_sensitive=sensitive)
+    refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)
 
 
 def _watch_stream(plan: WatchPlan, run: Run) -> int:

@@ -6,12 +6,13 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from dpselect.dataset import rows
 from dpselect.dataset.budget import Budget
 from dpselect.dataset.facts import Facts
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, LedgerError
 
 if TYPE_CHECKING:
     from dpselect.dataset.line import Line
@@ -68,13 +69,30 @@ class Dataset(Facts):
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {self.measured})"
 
+    @classmethod
+    def open(cls, path: Path | str, **changes: Any) -> Self:
+        """The data set that a file describes, such as ``homes.toml``; ``changes`` count more than the file.
+
+        A ledger that the file names must be there: one that is gone is not made anew, with a full budget.
+        """
+        from dpselect.dataset.file import read_file
+
+        facts = read_file(path)
+        # Another kind of candidates leaves the file's own behind.
+        if {"category", "categories"} & set(changes):
+            facts = {name: value for name, value in facts.items() if name not in ("time", "start", "end", "every")}
+        facts |= changes
+        if "ledger" in facts and "ledger" not in changes:
+            _refuse_missing(facts["ledger"], facts.get("total"))
+        return cls(facts.pop("source"), **facts)
+
     def peak(
         self,
         *,
         epsilon: Fraction | float,
         start: str | None = None,
         end: str | None = None,
-        every: Every = "day",
+        every: Every | None = None,
         categories: Sequence[str] | None = None,
         mechanism: str | None = None,
         anyway: bool = False,
@@ -117,9 +135,9 @@ class Dataset(Facts):
         *,
         threshold: Fraction | float,
         budget: Fraction | float,
-        start: str,
-        end: str,
-        every: Every = "day",
+        start: str | None = None,
+        end: str | None = None,
+        every: Every | None = None,
         clip: tuple[float, float] | None = None,
         expect: int | None = None,
         noise: tuple[float, float] | None = None,
@@ -155,7 +173,9 @@ class Dataset(Facts):
 
         return plan_watch(self, line, candidates)
 
-    def plan(self, *, start: str | None = None, end: str | None = None, every: Every = "day", **asked: Any) -> Any:
+    def plan(
+        self, *, start: str | None = None, end: str | None = None, every: Every | None = None, **asked: Any
+    ) -> Any:
         """The plan for :meth:`watch` where a ``threshold`` is given, otherwise for :meth:`peak`; spends nothing.
 
         >>> import pyarrow
@@ -178,7 +198,7 @@ class Dataset(Facts):
         *,
         start: str | None = None,
         end: str | None = None,
-        every: Every = "day",
+        every: Every | None = None,
         categories: Sequence[str] | None = None,
     ) -> CuratorReport:
         """For the curator only: exact counts of the rows that can be used, are left out or cut. Never publish them."""
@@ -204,3 +224,12 @@ class Dataset(Facts):
     def read(self, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
         """The private queries, one for each candidate. Not an answer: nothing protects them."""
         return rows.read(self, candidates, progress=progress)
+
+
+def _refuse_missing(place: Any, total: Any) -> None:
+    if "://" not in str(place) and not Path(place).exists():
+        name = Path(place).name
+        raise LedgerError(
+            f"the ledger {name!r} that the data-set file names is not there, and with it what was spent; put it back, "
+            f"or make it once: dpselect ledger create {name} --dataset {Path(place).stem} --total {total or 'ε'}"
+        )

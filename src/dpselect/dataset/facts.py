@@ -53,6 +53,10 @@ class Facts:
         lowers one.
     table, backend, delimiter : str, optional
         The table of a database, the engine for files, what stands between the fields of a CSV file.
+    unit : str, optional
+        What the readings are measured in, for people: ``"kWh"``.
+    start, end, every, categories : optional
+        The public candidates of questions that do not name their own.
     """
 
     source: Any
@@ -77,6 +81,11 @@ class Facts:
     table: str | None = None
     backend: str = "duckdb"
     delimiter: str | None = None
+    unit: str | None = None
+    start: str | None = None
+    end: str | None = None
+    every: Every = "day"
+    categories: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self._is_database:
@@ -113,12 +122,16 @@ class Facts:
         *,
         start: str | None = None,
         end: str | None = None,
-        every: Every = "day",
+        every: Every | None = None,
         categories: Sequence[str] | None = None,
     ) -> Candidates:
-        """The public candidates: periods from ``start`` to ``end``, or a list of categories."""
+        """The public candidates: periods from ``start`` to ``end``, or a list of categories; the data set's own if
+        left out."""
         from dpselect.tables import Calendar, Categories
 
+        if categories is None and (start is None or end is None):
+            start, end = start or self.start, end or self.end
+            categories = self.categories if start is None and end is None else None
         calendar = start is not None or end is not None
         if calendar and categories is not None:
             raise InvalidParameter("‹categories› does not go with ‹start› and ‹end›; leave one of them out")
@@ -131,7 +144,7 @@ class Facts:
             raise InvalidParameter(f"{missing} must be given: the candidates are public, never read off the data")
         if self.category is not None:
             raise InvalidParameter("‹category› needs ‹categories›, and takes no ‹start› and ‹end›")
-        return Calendar(start, end, every=every, timezone=self.timezone)
+        return Calendar(start, end, every=every or self.every, timezone=self.timezone)
 
     def question(self) -> Question:
         """The question to rows of persons."""
@@ -189,6 +202,12 @@ class Facts:
         )
 
     @property
+    def _places(self) -> tuple[str, ...]:
+        """Where the rows are, as far as that is said by name."""
+        several = self.source if isinstance(self.source, list | tuple) else [self.source]
+        return tuple(str(place) for place in several if isinstance(place, str | Path))
+
+    @property
     def _is_database(self) -> bool:
         # Files far away (s3://, https://) are files: an engine reads them.
         place = self.source
@@ -197,20 +216,17 @@ class Facts:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The files that are read, as far as they are named: no output may take their place."""
-        if not isinstance(self.source, str | Path):
-            return ()
-        text = str(self.source)
-        return (text.partition("://")[2].partition("?")[0] if "://" in text else text,)
+        return tuple(place.partition("://")[2].partition("?")[0] if "://" in place else place for place in self._places)
 
     @property
     def name(self) -> str:
         """The data's name for a report: no folders, and never a URL, which may hold a password."""
-        if not isinstance(self.source, str | Path):
+        if not self._places:
             return "a table in memory"
-        text = str(self.source)
-        if "://" in text:
-            return f"{text.partition('://')[0]} table {self.table}" if self.table else "a remote file"
-        return Path(text).name
+        first, *others = self._places
+        if "://" in first:
+            return f"{first.partition('://')[0]} table {self.table}" if self.table else "a remote file"
+        return Path(first).name + (f" and {len(others):,} more" if others else "")
 
     @property
     def measured(self) -> str:
@@ -219,9 +235,13 @@ class Facts:
             return str(self.value)
         if self.measure == "count":
             return "the number of persons with a reading"
-        cap = "" if self.cap is None else _number(self.cap)
+        cap = "" if self.cap is None else self.with_unit(_number(self.cap))
         reading = self.value or "the reading"
         return f"the {self.measure} of {reading} over the population (each person counted up to {cap})"
+
+    def with_unit(self, number: str) -> str:
+        """A number with the readings' unit behind it, where that is known."""
+        return number if self.unit is None else f"{number} {self.unit}"
 
     def parameters(self, candidates: Candidates) -> tuple[Entry, ...]:
         """The public parameters, for a report."""
@@ -229,9 +249,9 @@ class Facts:
         if self.population is not None:
             entries.append(("Population", f"{self.population:,} (public)"))
         if self.cap is not None:
-            entries.append(("Cap per person", _number(self.cap)))
+            entries.append(("Cap per person", self.with_unit(_number(self.cap))))
         if self.maximum is not None:
-            entries.append(("Maximum", f"{_number(self.maximum)} (public)"))
+            entries.append(("Maximum", f"{self.with_unit(_number(self.maximum))} (public)"))
         return (*entries, ("Queries", family_in_words(self.public_side(candidates).family)))
 
 

@@ -98,7 +98,8 @@ class PeakPlan:
 
     def _told(self, accuracy: ExpectedAccuracy) -> str:
         short = accuracy.shortfall * self.public.family.width * self.unit
-        return f"the very largest {percent(accuracy.hits)} of the time, {short:.3g} short of it on average"
+        in_unit = self.dataset.with_unit(f"{short:.3g}")
+        return f"the very largest {percent(accuracy.hits)} of the time, {in_unit} short of it on average"
 
     @property
     def useful(self) -> bool:
@@ -335,7 +336,8 @@ class Peak(Answer):
         in_unit = ""
         if plan.unit != 1:
             scale = _scale_of(chosen) * plan.unit
-            in_unit = f" ({at_most(scale)} in the unit of {dataset.value or 'the reading'})"
+            unit = dataset.unit or f"in the unit of {dataset.value or 'the reading'}"
+            in_unit = f" ({at_most(scale)} {unit})"
         notes = [
             "The answer is the winner after noise: one of the largest, not surely the largest. Expected on a simulated "
             f"seasonal series over a third of the range: {plan.expectation}.",

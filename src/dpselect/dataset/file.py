@@ -1,0 +1,205 @@
+"""The data-set file, such as ``homes.toml``: where the rows are and what is public about them, each fact explained.
+
+Later questions take it in place of ten options. Nothing in it is secret: a password belongs in the environment.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpselect import files
+from dpselect.errors import InvalidParameter, SourceError
+from dpselect.secrets import shown, without_secrets
+
+#: How the name of every data-set file ends, and how one begins that this package wrote.
+ENDING, _FIRST_LINE = ".toml", "# A data set of dpselect: "
+FILE = files.Kind("data-set file", (ENDING,), (_FIRST_LINE.encode(),))
+
+#: Every fact a file may hold, in the order in which they are written, and what is said about it.
+FACTS: dict[str, str] = {
+    "rows": "Where the rows are: a file, a pattern or a folder, beside this file unless the path is absolute; or a\n"
+    'database URL. An address with a password is kept in the environment: rows = "$HOMES_URL".',
+    "table": "The table of the database.",
+    "backend": "The engine that reads files: duckdb, polars or spark.",
+    "delimiter": "What stands between the fields of a CSV file.",
+    "user": "The column that says whose row it is. The promise is made to each such person.",
+    "time": "The column with the time.",
+    "value": "The column with the reading.",
+    "category": "The column with the category.",
+    "wide": "One row per person, one column per period or category.",
+    "time_format": "How times are written; ISO 8601 (2013-01-31 14:00) without this.",
+    "timezone": "The zone whose clock the periods follow.",
+    "duplicates": "Rows of one person at one time: keep them all, or the largest.",
+    "measure": "What is compared over all persons: their mean, sum or count.",
+    "per_user": "How one person's readings in a period become one number: sum, mean or max.",
+    "cap": "The most one person counts for in a period; larger readings are cut to it. Choose it from what is known\n"
+    "publicly (a fuse, a price list), never from the rows. A smaller cap means less noise.",
+    "population": "A public upper bound on the number of persons. Were there more, the totals would be cut.",
+    "adjacency": "What the promise is about: a person added or removed, or one person's rows replaced.",
+    "grid": "Steps in the cap.",
+    "maximum": "The public maximum of a series that was already added up over persons.",
+    "sensitivity": "You vouch: no person moves a value of the series by more than this.",
+    "monotone": "You vouch: adding a person never lowers a value of the series.",
+    "unit": "What the readings are measured in.",
+    "start": "The first period that is asked about. The dates are public: never the first and last day of the rows.",
+    "end": "The last period, included.",
+    "every": "How long a period is.",
+    "categories": "The public list of categories.",
+    "ledger": "The ledger that remembers what was spent, beside this file; charged before the rows are read.",
+    "total": "The most all answers together may ever cost (ε), as chosen when the ledger was made.",
+}
+_FLAGS, _COUNTS = ("wide", "monotone"), ("population", "grid")
+_NUMBERS = ("cap", "maximum", "sensitivity", "total")
+
+
+def is_file(place: object) -> bool:
+    """Whether a place is named like a data-set file."""
+    return isinstance(place, str | Path) and str(place).lower().endswith(ENDING) and "://" not in str(place)
+
+
+def read_file(path: Path | str) -> dict[str, Any]:
+    """The facts in a data-set file, as a :class:`~dpselect.Dataset` takes them; places made whole."""
+    place = Path(path)
+    try:
+        # Numbers stay as they were written: 0.1 is one tenth.
+        found = tomllib.loads(place.read_bytes().decode("utf-8"), parse_float=str)
+    except FileNotFoundError:
+        raise SourceError(f"no data-set file at {shown(path)}; dpselect describe writes one") from None
+    except (OSError, UnicodeDecodeError):
+        raise SourceError(f"cannot read the data-set file {shown(path)}; check that it is a text file here") from None
+    except tomllib.TOMLDecodeError as failure:
+        where = str(failure).partition("(at ")[2].rstrip(")") or "somewhere"
+        raise SourceError(f"the data-set file {shown(path)} is not TOML (at {where}); texts stand in quotes") from None
+    # A date needs no quotes in TOML.
+    found = {name: value.isoformat() if isinstance(value, date) else value for name, value in found.items()}
+    for name, value in found.items():
+        _check(place, name, value)
+    if "rows" not in found:
+        raise SourceError(f'the data-set file {shown(path)} must say where the rows are: rows = "readings.csv"')
+    facts = {name: value for name, value in found.items() if name != "rows"}
+    facts["source"] = _places(place, "rows", found["rows"])
+    if "ledger" in facts:
+        facts["ledger"] = _places(place, "ledger", facts["ledger"])
+    return facts
+
+
+def _check(path: Path, name: str, value: object) -> None:
+    where = f"in the data-set file {shown(path)}"
+    if name not in FACTS:
+        near = difflib.get_close_matches(name, FACTS, n=1)
+        raise SourceError(f"{where} nothing is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    texts = isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+    number = isinstance(value, int | str) and not isinstance(value, bool)
+    if name == "categories":
+        fits, rule = texts, "a list of texts"
+    elif name in _FLAGS:
+        fits, rule = isinstance(value, bool), "true or false"
+    elif name in _COUNTS:
+        fits, rule = number and isinstance(value, int), "a whole number"
+    elif name in _NUMBERS:
+        fits, rule = number, "a number"
+    else:
+        fits, rule = isinstance(value, str) or (name == "rows" and texts), "a text in quotes"
+    if not fits:
+        raise SourceError(f"{where} {name!r} must be {rule}")
+
+
+def _places(path: Path, name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_places(path, name, one) for one in value)
+    if value.startswith("$"):
+        found = os.environ.get(value[1:])
+        if not found:
+            raise SourceError(
+                f"the data-set file {shown(path)} takes its {name} from {value}, which is not set: export it"
+            )
+        return found
+    if "://" in value:
+        _refuse_secrets(name, value)
+        return value
+    return str(path.parent / value)
+
+
+def _refuse_secrets(name: str, address: str) -> None:
+    bare = address.partition("?")[0]
+    if without_secrets(bare) != bare:
+        raise InvalidParameter(
+            f"a data-set file holds no password, and the address of its {name} has one; put the address in the "
+            f'environment and write {name} = "$HOMES_URL"',
+            parameter=name,
+        )
+
+
+def write_file(path: Path | str, facts: Mapping[str, Any]) -> Path:
+    """Writes a data-set file, every fact under a comment that explains it; a file that is there is left alone.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = write_file(Path(folder, "homes.toml"), {"source": "r.csv", "user": "meter", "cap": Fraction(25, 2)})
+    ...     print(made.read_text().split("cap")[-1], read_file(made)["user"])
+     = 12.5
+     meter
+    """
+    place = Path(path)
+    if place.exists() or place.is_symlink():
+        raise files.refused_place(FILE.what, place, "a file is there already")
+    return files.write(place, file_text(place, facts), FILE)
+
+
+def file_text(path: Path, facts: Mapping[str, Any]) -> str:
+    """What a data-set file says."""
+    given = {("rows" if name == "source" else name): value for name, value in facts.items() if value is not None}
+    lines = [f"{_FIRST_LINE}everything here is public. Change what is not so, and ask:", *_examples(path.name, given)]
+    for name, told in FACTS.items():
+        if name not in given or given[name] is False:
+            continue
+        value = _beside(path, name, given[name])
+        lines += ["", *(f"# {line}" for line in told.splitlines()), f"{name} = {_toml(value)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _examples(name: str, given: Mapping[str, Any]) -> list[str]:
+    dates = "" if {"start", "categories"} & set(given) else " --from 2013-01-01 --to 2013-12-31"
+    return [f"#   dpselect peak {name}{dates} --epsilon 0.1"]
+
+
+def _beside(path: Path, name: str, value: Any) -> Any:
+    """A place as it is written in a file: relative to it where it lies in the same folder or below."""
+    if name not in ("rows", "ledger"):
+        return value
+    if isinstance(value, list | tuple):
+        return [_beside(path, name, one) for one in value]
+    text = str(value)
+    if "://" in text:
+        _refuse_secrets(name, text)
+        return text
+    if text.startswith("$"):
+        return text
+    folder = path.absolute().parent
+    whole = Path(os.path.normpath(Path.cwd() / text))
+    return str(whole.relative_to(folder)) if whole.is_relative_to(folder) else str(whole)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Fraction):
+        from dpselect.report.words import shown as number
+
+        text = number(value)
+        return text if "/" not in text else json.dumps(text)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,53 @@
+"""A data-set file in place of ten options; options count more than the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FACTS = 'user = "meter"\ntime = "at"\nvalue = "kwh"\ncap = 10\npopulation = 20\nstart = 2013-01-01\nend = 2013-01-31\n'
+
+
+@pytest.fixture
+def homes(readings: Path) -> Path:
+    place = readings.parent / "homes.toml"
+    place.write_text('rows = "readings.csv"\nunit = "kWh"\n' + FACTS)
+    return place
+
+
+def test_peak_and_watch_take_a_data_set_file(dpselect: Callable[..., Any], homes: Path) -> None:
+    assert dpselect("peak", homes, "--epsilon", 2000, "--json").json["answer"] == "2013-01-20"
+    ran = dpselect("watch", homes, "--threshold", 5, "--budget", 500, "--expect", 3)
+    assert "3 of 31 days" in ran.out
+    assert "kWh" in dpselect("peak", homes, "--epsilon", 2000).out
+
+
+def test_options_count_more_than_the_file(dpselect: Callable[..., Any], homes: Path) -> None:
+    asked = ("peak", homes, "--epsilon", 2000, "--json")
+    assert dpselect(*asked, "--to", "2013-01-19", "--from", "2013-01-02").json["candidates"] == 18
+    assert dpselect(*asked, "--every", "week").json["candidates"] == 5
+    assert dpselect(*asked, "--measure", "sum").json["unit"] == 1
+    assert "no column 'watts'" in dpselect(*asked, "--value", "watts").err
+
+
+def test_a_slip_in_the_file_is_one_line_and_costs_nothing(dpselect: Callable[..., Any], homes: Path) -> None:
+    homes.write_text(homes.read_text().replace("cap", "capp"))
+    ran = dpselect("peak", homes, "--epsilon", 1)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "did you mean 'cap'?" in ran.err
+    assert "no data-set file" in dpselect("peak", homes.parent / "other.toml", "--epsilon", 1).err
+
+
+def test_several_files_need_no_quotes(dpselect: Callable[..., Any], readings: Path) -> None:
+    header, *lines = readings.read_text().splitlines()
+    half = len(lines) // 2
+    parts = []
+    for number, part in enumerate((lines[:half], lines[half:])):
+        parts.append(readings.parent / f"part-{number}.csv")
+        parts[-1].write_text("\n".join([header, *part]) + "\n")
+    options = ("--user", "meter", "--time", "at", "--value", "kwh", "--cap", 10, "--population", 20)
+    asked = (*options, "--from", "2013-01-01", "--to", "2013-01-31", "--epsilon", 2000, "--json", "--seed", 1)
+    assert dpselect("peak", *parts, *asked).json == dpselect("peak", readings, *asked).json
