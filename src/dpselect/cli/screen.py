@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from dpselect.composition.sparse_vector import SparseVector
     from dpselect.dataset import Peak, PeakPlan, Watch, WatchPlan
 
 
@@ -138,10 +137,13 @@ def say_nothing(*_: object) -> None:
     """For those who want no word about each answer."""
 
 
-def emit_verdict(period: str, above: bool, vector: SparseVector) -> None:
-    """One answer of a watch over a table, for machines; each line says whether it is private at all."""
-    answer = "above" if above else "below"
-    emit({"period": period, "answer": answer, "spent": vector.spent, "noise": vector.noise})
+def emit_verdict(noise: str) -> Callable[[str, bool, float], None]:
+    """Writes one answer of a watch over a table, for machines; each line says whether it is private at all."""
+
+    def write(period: str, above: bool, spent: float) -> None:
+        emit({"period": period, "answer": "above" if above else "below", "spent": spent, "noise": noise})
+
+    return write
 
 
 def warn_of_the_line(plan: WatchPlan, *, as_json: bool) -> None:

@@ -114,7 +114,7 @@ def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping
     Empty lines are skipped. Once nothing more fits no further line is waited for.
     """
     refused, vector = 0, watch.vector
-    watch.ended = not vector.fits
+    watch.ended = not watch.fits
     if watch.ended:
         return refused
     for number, text in enumerate(lines, start=1):
@@ -122,7 +122,8 @@ def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping
             continue
         try:
             question = read_line(text.strip())
-            above = watch.ask(question.value)
+            repeated = watch.repeating
+            above = watch.ask(question.value, name=question.identity)
         except InvalidData as failure:
             refused += 1
             write({"line": number, "error": str(failure)})
@@ -133,12 +134,13 @@ def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping
                 "line": number,
                 **named,
                 "answer": "above" if above else "below",
-                "spent": vector.spent,
+                "spent": watch.cost,
                 "remaining": vector.remaining,
                 "noise": vector.noise,
+                **({"repeated": True} if repeated else {}),
             }
         )
-        watch.ended = not vector.fits
+        watch.ended = not watch.fits
         if watch.ended:
             break
     return refused

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
+from dpselect.cli.again import Again
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths, places
 from dpselect.errors import InvalidParameter, refuse_given
@@ -117,6 +118,7 @@ def watch(
     stream: StreamOptions = StreamOptions(),  # noqa: B008
     periods: Periods = Periods(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
+    again: Again = Again(),  # noqa: B008
     run: Run = Run(),  # noqa: B008
 ) -> int:
     """On which days (hours, …) is the line crossed? Asked in order, within a budget.
@@ -139,7 +141,8 @@ def watch(
     line = options.line()
     if data == "-":
         _refuse_table(table, periods, run)
-        return _watch_stream(stream.plan(line, table), run)
+        return _watch_stream(stream.plan(line, table), table, again, run)
+    refuse_given("a table, whose periods say which they are", onward=again.onward or None)
     dataset = table.dataset(data, run)
     candidates = periods.of(dataset)
     plan = dataset.plan_watch(line, candidates)
@@ -150,7 +153,9 @@ def watch(
         return DONE
     run.warn_of_a_seed()
     with screen.progress("Adding up the table") as move:
-        answer = plan.ask(progress=move, each=screen.emit_verdict if run.as_json else screen.say_nothing)
+        noise = "private" if run.seed is None else "reproducible"
+        each = screen.emit_verdict(noise) if run.as_json else screen.say_nothing
+        answer = plan.ask(progress=move, each=each, key=again.key, afresh=again.afresh)
     screen.show_answer(answer, as_json=run.as_json, named=_NAMED if run.report else None)
     run.keep(answer)
     run.show_curator(answer)
@@ -167,17 +172,24 @@ def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
     refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)
 
 
-def _watch_stream(plan: WatchPlan, run: Run) -> int:
+def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run) -> int:
     from dpselect.cli.stream import answer_lines
 
     screen.warn_of_the_line(plan, as_json=run.as_json)
     if run.dry_run:
         screen.show_watch_plan(plan, as_json=run.as_json)
         return DONE
-    answer = plan.start(run.entropy)
-    answer.keep = run.report is not None
-    run.warn_of_a_seed()
-    refused = answer_lines(_standard_input(), answer, write=screen.emit)
+    with again.book(table, run) as book:
+        answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)
+        answer.keep = run.report is not None
+        run.warn_of_a_seed()
+        if answer.kept is not None and answer.kept.repeated:
+            again.tell(answer.kept.repeated)
+        try:
+            refused = answer_lines(_standard_input(), answer, write=screen.emit)
+        finally:
+            # Also where the reader or the person has left: answers that are out are known, and so is their cost.
+            answer.settle(ended=answer.ended)
     screen.emit(answer.to_dict())
     run.keep(answer)
     if answer.ended:

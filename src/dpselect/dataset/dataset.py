@@ -142,6 +142,8 @@ class Dataset(Facts):
         expect: int | None = None,
         noise: tuple[float, float] | None = None,
         keep_threshold: bool = False,
+        key: str | None = None,
+        afresh: bool = False,
     ) -> Watch:
         """Which periods reach the ``threshold``, asked in order within a pure budget.
 
@@ -159,13 +161,16 @@ class Dataset(Facts):
             σ of the line and of each question, in the readings' unit; planned if left out.
         keep_threshold : bool
             One noisy line for all questions, not a new one after each ⊤.
+        key, afresh
+            With a ledger: those of :meth:`peak`. A watch that was interrupted goes on where its answers end.
         """
         from dpselect.dataset.line import Line
 
         line = Line(
             threshold=threshold, budget=budget, clip=clip, noise=noise, expect=expect, keep_threshold=keep_threshold
         )
-        return self.plan_watch(line, self.candidates(start=start, end=end, every=every)).ask()
+        plan = self.plan_watch(line, self.candidates(start=start, end=end, every=every))
+        return plan.ask(key=key, afresh=afresh)
 
     def plan_watch(self, line: Line, candidates: Candidates) -> WatchPlan:
         """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""

@@ -12,6 +12,7 @@ from dpselect.report.rounding import no_more_than
 from dpselect.report.words import family_in_words, shown
 
 if TYPE_CHECKING:
+    from dpselect.composition.filter import Filter
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.noise.entropy import Entropy
@@ -145,14 +146,14 @@ class Settings:
     noise: tuple[float, float] | None = None
     plan: Plan | None = None
 
-    def build(self, entropy: Entropy) -> SparseVector:
-        """The sparse vector with this source of noise."""
+    def build(self, entropy: Entropy, *, filter: Filter | None = None) -> SparseVector:
+        """The sparse vector with this source of noise, on its own budget or another ``filter``'s."""
         from dpselect.composition.sparse_vector import SparseVector
         from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 
         # Values outside the range are cut to it: refusing them would say something about the data.
         if self.plan is not None:
-            made: Any = self.plan.mechanism(entropy=entropy, outside="clip")
+            made: Any = self.plan.mechanism(entropy=entropy, outside="clip", filter=filter)
             if not isinstance(made, SparseVector):
                 raise InvalidParameter(f"‹plan› must hold a plan for a sparse vector, not for {self.plan.contender}")
             return made
@@ -162,7 +163,8 @@ class Settings:
         )
         return SparseVector(
             watcher,
-            budget=self.budget,
+            budget=self.budget if filter is None else None,
+            filter=filter,
             resample=not self.keep_threshold,
             clip=self.clip,
             outside="clip",

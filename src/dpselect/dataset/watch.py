@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.dataset import Dataset
 from dpselect.dataset.facts import period_word
 from dpselect.dataset.line import Line, Settings
-from dpselect.errors import InvalidData
+from dpselect.errors import InvalidData, refuse_given
 from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Entry, Finding, Report, Spending
@@ -22,14 +23,12 @@ from dpselect.report.words import family_in_words, percent
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.ledger import Reservation
+    from dpselect.dataset.kept import KeptWatch
+    from dpselect.ledger import Ledger
     from dpselect.noise.entropy import Entropy
     from dpselect.planning.trial import ExpectedWatch
     from dpselect.privacy.family import QueryFamily
     from dpselect.tables import Candidates, CuratorReport
-
-#: So many ⊤ are named in a ledger's entry; the others are counted.
-_WRITTEN = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,21 +77,39 @@ class WatchPlan:
             f"would be {every}, and the budget is spent on noise alone"
         )
 
-    def start(self, entropy: Entropy | None = None) -> Watch:
-        """Charges the budget and starts the watch; nothing is asked yet."""
+    def start(
+        self,
+        entropy: Entropy | None = None,
+        *,
+        book: Ledger | None = None,
+        key: str | None = None,
+        afresh: bool = False,
+        onward: bool = False,
+    ) -> Watch:
+        """Charges the budget and starts the watch; nothing is asked yet.
+
+        With a ledger (the data set's, or ``book``) what the first questions can cost is charged now, and the same watch
+        asked again finds its answers; ``key`` and ``afresh`` are those of :meth:`Dataset.peak`. With ``onward`` the
+        questions to come go on after those that were answered before.
+        """
+        from dpselect.dataset.kept import KeptWatch
         from dpselect.noise.entropy import SYSTEM_ENTROPY
 
-        source = entropy or SYSTEM_ENTROPY
+        source, at_once = entropy or SYSTEM_ENTROPY, self.dataset is None
         if self.dataset is not None:
-            source = self.dataset.entropy or source
-            book = self.dataset.book
-            if book is not None:
-                # Verdicts are shown one by one, so a watch that is asked again is another one, and paid again.
-                worst = Loss(epsilon=self.settings.budget, delta=self.settings.delta)
-                held = book.reserve(self.question(), cost=worst, afresh=True)
-                return Watch(plan=self, vector=self.settings.build(source), held=held)
-            self.dataset.budget.charge(self.settings.budget)
-        return Watch(plan=self, vector=self.settings.build(source))
+            source, book = self.dataset.entropy or source, self.dataset.book
+        if book is None:
+            refuse_given("a watch without a ledger, which is always asked anew", key=key, afresh=afresh or None)
+            refuse_given("a watch without a ledger", onward=onward or None)
+            if self.dataset is not None:
+                self.dataset.budget.charge(self.settings.budget)
+            return Watch(plan=self, vector=self.settings.build(source))
+        worst = Loss(epsilon=self.settings.budget, delta=self.settings.delta)
+        kept = KeptWatch(book, self.question(), cost=worst, key=key, afresh=afresh, onward=onward, at_once=at_once)
+        watch = Watch(plan=self, vector=self.settings.build(source, filter=kept.filter), kept=kept)
+        if not (self.candidates is not None and kept.repeated >= len(self.candidates)):
+            kept.make_ready(watch.vector)
+        return watch
 
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, and without places."""
@@ -107,25 +124,35 @@ class WatchPlan:
         self,
         *,
         progress: Callable[[float], None] | None = None,
-        each: Callable[[str, bool, SparseVector], None] = lambda _name, _above, _vector: None,
+        each: Callable[[str, bool, float], None] = lambda _name, _above, _spent: None,
+        key: str | None = None,
+        afresh: bool = False,
     ) -> Watch:
         """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
 
-        Columns that are not there are refused before the charge.
-        ``each`` is told the period, whether it is above, and the sparse vector that said so, as soon as it is known.
+        Columns that are not there are refused before the charge. ``each`` is told the period, whether it is above, and
+        what was spent by then, as soon as it may be shown: with a ledger, once the ledger has it. ``key`` and
+        ``afresh`` are those of :meth:`start`.
         """
         if self.dataset is None or self.candidates is None:
             raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
-        self.dataset.check(self.candidates)
-        watch = self.start()
-        queries = self.dataset.read(self.candidates, progress=progress)
-        watch.examine = lambda: queries.curator_report
-        for label, value in zip(queries.labels, queries.values.tolist(), strict=True):
-            if not watch.vector.fits:
-                break
-            each(label, watch.ask(value), watch.vector)
-        watch.ended = watch.answered < len(queries)
-        watch.settle()
+        dataset, candidates = self.dataset, self.candidates
+        dataset.check(candidates)
+        watch = self.start(key=key, afresh=afresh)
+        read = functools.cache(lambda: dataset.read(candidates, progress=progress))
+        watch.examine = lambda: read().curator_report
+        while watch.answered < len(candidates) and watch.fits:
+            place = watch.answered
+            # The table is opened for the first answer that is not there already.
+            above = watch.ask(0.0 if watch.repeating else read().values[place].item())
+            if watch.kept is None:
+                each(watch.name(place), above, watch.spent[place])
+        watch.ended = watch.answered < len(candidates)
+        watch.settle(ended=True)
+        if watch.kept is not None:
+            tops = set(watch.above)
+            for place in range(watch.answered):
+                each(watch.name(place), place in tops, watch.spent[place])
         return watch
 
     def trial(self) -> ExpectedWatch:
@@ -253,33 +280,53 @@ class Watch(Answer):
     ended: bool = False
     examine: Callable[[], CuratorReport] | None = None
     keep: bool = True
-    held: Reservation | None = None
+    kept: KeptWatch | None = None
+    #: How many were answered ⊤.
+    count: int = 0
 
     def __repr__(self) -> str:
-        return f"<Watch {len(self.vector.tops)} of {self.answered} above {self.plan.line}>"
+        return f"<Watch {self.count} of {self.answered} above {self.plan.line}>"
 
-    def ask(self, value: float | Fraction) -> bool:
-        """One question: whether it is answered above the line."""
+    @property
+    def repeating(self) -> bool:
+        """Whether the next answer is in the ledger already."""
+        return self.kept is not None and self.kept.repeating
+
+    @property
+    def fits(self) -> bool:
+        """Whether one more question may be asked."""
+        return self.repeating or ((self.kept is None or not self.kept.over) and self.vector.fits)
+
+    @property
+    def cost(self) -> float:
+        """What the answers cost, those before a restart included, rounded up."""
+        return self.vector.spent if self.kept is None else self.kept.spent(self.vector)
+
+    def ask(self, value: float | Fraction, *, name: str | int | None = None) -> bool:
+        """One question, with its public name if it has one: whether it is answered above the line."""
         from dpselect.mechanisms.outcomes import Verdict
 
-        above = self.vector.ask(value) is Verdict.ABOVE
+        if self.kept is not None and self.kept.repeating:
+            above = self.kept.repeat(name)
+        else:
+            above = self.vector.ask(value) is Verdict.ABOVE
+            if self.kept is not None:
+                self.kept.add(above, name)
+        self.count += above
         if self.keep:
             if above:
                 self.above.append(self.answered)
-            self.spent.append(self.vector.spent)
+            self.spent.append(self.cost)
         self.answered += 1
         return above
 
-    def settle(self) -> None:
-        """Ends the watch in the ledger, where there is one: from the whole budget down to what the answers cost."""
-        book = None if self.plan.dataset is None else self.plan.dataset.book
-        if book is None or self.held is None:
-            return
-        self.vector.close()
-        # The whole budget fitted beforehand, so what the answers cost may be charged instead, where that is pure.
-        cost = self.vector.spent if self.plan.settings.delta == 0 else None
-        answer = {"answered": self.answered, "above": list(self.labels[:_WRITTEN]), "count": len(self.above)}
-        book.settle(self.held, answer, cost=cost)
+    def settle(self, *, ended: bool) -> None:
+        """Ends the watch in the ledger, where there is one: down to what the answers cost.
+
+        ``ended`` says that there is nothing more to ask; otherwise the same watch may go on later.
+        """
+        if self.kept is not None:
+            self.kept.settle(self.vector, ended=ended)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -295,8 +342,8 @@ class Watch(Answer):
     def exhaustion(self) -> str:
         """What to say where the budget ended first."""
         return (
-            f"budget exhausted: ε = {at_most(self.vector.spent)} of {at_most(self.plan.settings.budget)} spent after "
-            f"{self.vector.questions:,} answers; the next question does not fit and was not asked"
+            f"budget exhausted: ε = {at_most(self.cost)} of {at_most(self.plan.settings.budget)} spent after "
+            f"{self.answered:,} answers; the next question does not fit and was not asked"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -304,12 +351,12 @@ class Watch(Answer):
         weakness = self.plan.weakness
         return {
             "stopped": "budget exhausted" if self.ended else "end of input",
-            "questions": self.vector.questions,
-            "above": len(self.vector.tops),
-            "spent": self.vector.spent,
+            "questions": self.answered,
+            "above": self.count,
+            "spent": self.cost,
             "budget": self.plan.settings.budget,
             "noise": self.vector.noise,
-            **({} if self.held is None else {"ledger_entry": self.held.number}),
+            **({} if self.kept is None else {"ledger_entry": self.kept.number, "repeated": self.kept.repeated}),
             **({} if weakness is None else {"note": weakness}),
         }
 
@@ -323,11 +370,15 @@ class Watch(Answer):
         details = [("Above", listed)] if names else []
         if self.ended:
             details.append(("Not asked", f"everything from {self.name(self.answered)} on: the budget ended"))
-        details.append(("Cost of these answers", f"ε = {at_most(self.vector.spent)} of {at_most(settings.budget)}"))
+        details.append(("Cost of these answers", f"ε = {at_most(self.cost)} of {at_most(settings.budget)}"))
         notes = ["Near the line an answer may fall on the wrong side: that is what protects people."]
         if dataset is None or dataset.is_series:
             notes.append("The curator vouches for what one person can change.")
-        if self.held is None:
+        if self.kept is not None and self.kept.repeated:
+            notes.append(
+                f"{self.kept.repeated:,} of these answers were given before: they are repeated, and cost nothing now."
+            )
+        if self.kept is None:
             notes.append("The budget holds for this command alone: earlier answers from the same data add to it.")
             notes.append(self._into_the_sum())
             if dataset is not None and self.vector.noise != "reproducible":
@@ -356,7 +407,7 @@ class Watch(Answer):
             ),
             parameters=(
                 *plan.parameters(),
-                *(() if self.held is None else (("Ledger entry", f"{self.held.number:,}"),)),
+                *(() if self.kept is None else (("Ledger entry", f"{self.kept.number:,}"),)),
             ),
             notes=tuple(notes),
             made=datetime.now(UTC).astimezone(),

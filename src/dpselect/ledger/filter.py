@@ -18,9 +18,10 @@ from dpselect.composition.filter import Filter, HeldRun, RunTerms, State, Watche
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.ledger.amounts import NOTHING, PER_EPSILON, Amounts, shown_down, units_up
+from dpselect.ledger.minutes import Charges, Minutes
 from dpselect.ledger.records import Reservation
 from dpselect.ledger.store import Ledger
-from dpselect.ledger.wording import written
+from dpselect.ledger.stretches import Stretches
 from dpselect.privacy.loss import Loss
 
 #: The stretch in use and what it was used for.
@@ -40,20 +41,37 @@ class LedgerFilter(Filter):
     question : dict
         Public: what the stream asks, written into the entries.
     stretch : float, optional
-        How much is reserved at a time, in the total's unit; a hundredth of the total by default.
+        How much is reserved at a time, in the total's unit; a hundredth of the limit by default.
+    limit : float, optional
+        The most that this stream may spend, before a restart and after it; the total by default.
+    key : str, optional
+        With ``minutes``: tells the stream from the same one before.
+    minutes : Minutes, optional
+        What each stretch is to say of its answers. The stream is then found again after a restart.
     """
 
     name = "ledger"
 
-    def __init__(self, ledger: Ledger, *, question: dict[str, Any], stretch: float | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        question: dict[str, Any],
+        stretch: float | None = None,
+        limit: float | None = None,
+        key: str | None = None,
+        minutes: Minutes | None = None,
+    ) -> None:
         super().__init__()
         self._ledger = ledger
         self._total = ledger.total
-        self._question = written("question", question)
-        self._part = _parts(self._total.amounts, _PART)
+        most = self._total.amounts if limit is None else self._total.price(one(positive, "limit", limit))
+        self._limit = None if limit is None else most
+        self._part = _parts(most, _PART)
         if stretch is not None:
             self._part = self._total.price(one(positive, "stretch", stretch))
-        self._charges = 0
+        self._stretches = Stretches(ledger, question, limit=self._limit, key=key, named=minutes is not None)
+        self._minutes = minutes or Charges()
         self._open = True
         #: What is charged outside the stretch, by the last look.
         self._outside = ledger.balance().charged
@@ -75,24 +93,39 @@ class LedgerFilter(Filter):
         return self._ledger
 
     @property
+    def stretches(self) -> Stretches:
+        """The stream's reservations."""
+        return self._stretches
+
+    @property
     def limit(self) -> float:
-        """ε or ρ of the total."""
-        return self._total.limit
+        """ε or ρ of the total, or of what this stream may spend."""
+        return self._total.limit if self._limit is None else self._total.shown(self._limit)
 
     @property
     def spent(self) -> float:
-        """What everybody spent, as far as known here, rounded up; of the stretch, what was used."""
-        return self._total.spent(self._outside + self._books[1])
+        """What everybody spent, as far as known here, rounded up; of the stretch, what was used.
+
+        With a limit of its own: what this stream spent, with what a crash left charged.
+        """
+        if self._limit is None:
+            return self._total.spent(self._outside + self._books[1])
+        return min(self.limit, self._total.shown(self._limit - self._stretches.room + self._books[1]))
 
     @property
     def remaining(self) -> float:
-        """What is left for everybody, as far as known here, rounded down."""
-        return self._total.left(self._outside + self._books[1])
+        """What is left for everybody, or within the stream's limit, as far as known here, rounded down."""
+        return self._total.left(self._total.amounts - self._left(self._outside))
+
+    def _left(self, outside: Amounts) -> Amounts:
+        """What is left where so much is charged by others, or within the stream's limit where that is less."""
+        used = self._now[1]
+        return (self._total.amounts - outside - used).at_most(self._stretches.room - used)
 
     def fits(self, cost: Any) -> bool:
         """Whether a release of this cost may go ahead; another process may be quicker all the same."""
         price = self._total.price(cost)
-        return price <= self._unused or self._total.fits(self._look() + price)
+        return price <= self._unused or price <= self._left(self._look())
 
     def charge(self, cost: Any) -> None:
         """Count a release of this cost, before it is shown; raises ``BudgetExhausted`` and counts nothing if it does
@@ -118,7 +151,7 @@ class LedgerFilter(Filter):
                 after = books[0], books[1] + price
                 # In one step: a signal handler that charged in the meantime has changed the books; read them anew.
                 if self._books is books and self._held is None: self._books = counted = after  # noqa: E701 # fmt: skip
-            self._charges += 1
+            self._minutes.charged()
 
     def _charge_next_stretch(self, price: Amounts, cost: Any, *, drawn: bool, run: HeldRun | None = None) -> None:
         try:
@@ -146,7 +179,8 @@ class LedgerFilter(Filter):
             self._open = False
             stretch, used = self._books
             if stretch is not None:
-                self._ledger.end_stretch(stretch, used, self._report())
+                self._stretches.end(stretch, used, self._minutes.read())
+                self._minutes.kept()
                 self._outside, self._books = self._outside + used, (None, NOTHING)
 
     @property
@@ -161,12 +195,11 @@ class LedgerFilter(Filter):
         return NOTHING if stretch is None else stretch.entry.amounts - used
 
     def _look(self) -> Amounts:
-        """What is charged now, by a look at the ledger; of the own stretch, what was used."""
-        stretch, used = self._now
+        """What is charged now outside the own stretch, by a look at the ledger."""
+        stretch, _ = self._now
         charged = self._ledger.balance().charged
-        outside = charged if stretch is None else charged - stretch.entry.amounts
-        self._outside = outside
-        return outside + used
+        self._outside = charged if stretch is None else charged - stretch.entry.amounts
+        return self._outside
 
     def _check_open(self) -> None:
         if not self._open:
@@ -184,14 +217,14 @@ class LedgerFilter(Filter):
         try:
             if self._held is not run:  # looked at last: a signal handler may have opened one in the meantime
                 raise StateRefused("an open run holds the rest of this stretch; end the run first")
-            found = self._ledger.exchange(
-                old, used, self._report(), least=least, wish=least.at_least(self._part), question=self._question
+            found = self._stretches.exchange(
+                old, used, self._minutes.read(), least=least, wish=least.at_least(self._part)
             )
         except (BudgetExhausted, StateRefused):
             self._books = old, used  # nothing was committed
             raise
+        self._minutes.kept()
         self._outside = found.entry.sums - found.entry.amounts
-        self._charges = 0
         self._books = found, NOTHING
 
     def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
@@ -210,9 +243,6 @@ class LedgerFilter(Filter):
     @abstractmethod
     def _admit(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
         """Set aside what the run needs to start, in a new stretch where need be."""
-
-    def _report(self) -> str:
-        return written("answer", {"answer": {"charges": self._charges}})
 
     def _state(self) -> State:
         spent = self._outside + self._books[1]
@@ -251,7 +281,7 @@ class RealisedLedgerFilter(LedgerFilter):
         """A run may spend all that is left, stretch by stretch; nothing is due before it."""
         left = self._unused
         if not self._first_price(watcher) <= left:
-            left = self._total.amounts - self._look()
+            left = self._left(self._look())
         return RunTerms(allowed=shown_down(left.epsilon, PER_EPSILON), books=self._books)
 
     def _admit(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
@@ -261,6 +291,24 @@ class RealisedLedgerFilter(LedgerFilter):
             with contextlib.suppress(BudgetExhausted):
                 self._next_stretch(first, run=held)
         held._allowed = shown_down(self._unused.epsilon, PER_EPSILON)
+
+    def make_ready(self, watcher: Watcher) -> None:
+        """Reserve the first stretch now, before data is touched; raises where not even one question fits."""
+        with self._lock:
+            first = self._first_price(watcher)
+            if not first <= self._unused:
+                self._next_stretch(first)
+
+    def keep(self) -> None:
+        """Have the ledger keep the minutes now, by another stretch with at least as much left in it."""
+        self._check_process()
+        with self._lock:
+            held = self._held
+            if self._now[0] is not None:
+                # As much as before: an open run has worked out how far it may go.
+                self._next_stretch(self._unused, run=held)
+            if held is not None:
+                held._allowed = shown_down(self._unused.epsilon, PER_EPSILON)
 
     def _set_aside(self, held: HeldRun, epsilon: float) -> bool:
         """Make sure that the open run may come to ``epsilon``, by another stretch where need be."""

@@ -228,22 +228,33 @@ class Ledger:
         return Answered(settled, repeated=not mine)
 
     def exchange(
-        self, old: Reservation | None, used: Amounts, body: str, *, least: Amounts, wish: Amounts, question: str
+        self,
+        ending: tuple[Reservation, Amounts, str] | None,
+        *,
+        least: Amounts,
+        wish: Amounts,
+        question: str,
+        mark: str,
     ) -> Reservation:
         """End one stretch of a stream at what it used and reserve the next, in one step.
 
-        The new one has the ``wish``, or what is left where that is less, and ``least`` at least. Where not even that
-        fits, ``BudgetExhausted`` is raised and nothing changes.
+        ``ending`` is the stretch that ends, what it used and its answer. The new one has the ``wish``, or what is left
+        where that is less, and ``least`` at least. Where not even that fits, ``BudgetExhausted`` is raised and nothing
+        changes.
         """
-        mark = secrets.token_hex(32)
 
         def work(connection: Connection, attempt: int) -> Reservation:
             head, retired = self._book.head(connection)
-            done = self._book.asked(connection, mark) if attempt else None
+            done = self._book.asked(connection, mark)
             if done is not None:
-                return Reservation(*done)
-            if old is not None:
+                if attempt and done[0].body == question:  # the commit of the attempt before went through
+                    return Reservation(*done)
+                raise _taken_over()
+            if ending is not None:
+                old, used, body = ending
                 _check_within(used, old)
+                if self._book.settled(connection, old.number) is not None:
+                    raise _taken_over()
                 head = self._book.settle(connection, head, old.entry, used, self._who, body)
             amounts = (self._total.amounts - head.sums).at_most(wish)
             self._check_room(head, amounts if least <= amounts else least, retired=retired)
@@ -255,7 +266,20 @@ class Ledger:
 
     def end_stretch(self, old: Reservation, used: Amounts, body: str) -> None:
         """End the last stretch of a stream at what it used."""
-        self._settle(old, used, body)
+        if not self._settle(old, used, body)[1]:
+            raise _taken_over()
+
+    def asked(self, mark: Callable[[int], str]) -> list[Reservation]:
+        """The reservations under the keys ``mark(0)``, ``mark(1)`` and so on, up to the first that is not there."""
+
+        def work(connection: Connection) -> list[Reservation]:
+            self._book.head(connection)
+            found: list[Reservation] = []
+            while (one := self._book.asked(connection, mark(len(found)))) is not None:
+                found.append(Reservation(*one))
+            return found
+
+        return self._database.read(work)
 
     def retire(self, reason: str = "") -> None:
         """Refuse everything from now on; reservations that are open can still be settled."""
@@ -333,6 +357,13 @@ def _opened(place: str | Path, patience: float) -> Database:
 def _check_within(amounts: Amounts, reservation: Reservation) -> None:
     if amounts.negative or not amounts <= reservation.entry.amounts:
         raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")
+
+
+def _taken_over() -> LedgerError:
+    return LedgerError(
+        "another process goes on with this stream; what this one answered since its last entry stays charged. Let one "
+        "of them run, or give each its own key"
+    )
 
 
 def _anchor(anchor: Anchor | str | None) -> Anchor | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.checks import counts, finite, positive, refuse
+from dpselect.composition.filter import Filter
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import StateRefused
 from dpselect.mechanisms.values import OutsidePolicy
@@ -124,7 +125,7 @@ class Plan:
         return float(positive(name, self.parameters[name]))
 
     def mechanism(
-        self, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
+        self, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse", filter: Filter | None = None
     ) -> SparseVector | OneRelease:
         """The mechanism, ready to use: a :class:`~dpselect.composition.sparse_vector.SparseVector` with its budget, or
         a mechanism with ``release``, whose cost was checked against the plan's promise.
@@ -135,6 +136,8 @@ class Plan:
             Where a sparse vector's noise comes from; one release takes its own.
         outside : {"refuse", "clip"}
             What a sparse vector does with a value outside the family's range.
+        filter : Filter, optional
+            What a sparse vector is charged to, instead of a budget of its own; for plans without δ.
         """
         if self.sparse is None:
             found = rebuilt(self.contender, family=self.family, scale=self._number("scale"), delta=self.delta)
@@ -145,7 +148,9 @@ class Plan:
                 )
             return found
         given = self.sparse_parameters
-        budget = make_filter(self.sparse.filter, epsilon=self.epsilon, delta=self.delta, order=given.order)
+        if filter is not None and self.sparse.filter != "pure":
+            raise refuse("filter", filter, "left out: this plan promises a delta, which its own filter keeps")
+        budget = filter or make_filter(self.sparse.filter, epsilon=self.epsilon, delta=self.delta, order=given.order)
         return SparseVector(
             self.sparse.watcher(self.family, threshold=float(self.threshold or 0.0), found=given),
             filter=budget,

@@ -1,0 +1,129 @@
+"""What the stretches of a stream say of its answers: how many charges there were, or each ⊥ and ⊤."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Protocol
+
+from dpselect.errors import LedgerError
+
+#: So many answers are kept in one entry at most, which is then half as long as an entry may be.
+MOST = 5000
+
+
+class Minutes(Protocol):
+    """What a stream's stretches say of its answers."""
+
+    def charged(self) -> None:
+        """Something was charged outside a run."""
+
+    def read(self) -> Any:
+        """What is not in the ledger yet, public and plain."""
+
+    def kept(self) -> None:
+        """What was read is in the ledger now."""
+
+
+class Charges:
+    """The minutes of a stream that is nobody's to repeat: how many charges a stretch took."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def charged(self) -> None:
+        """One more."""
+        self._count += 1
+
+    def read(self) -> Any:
+        """How many."""
+        return {"charges": self._count}
+
+    def kept(self) -> None:
+        """Start again."""
+        self._count = 0
+
+
+class Answers:
+    """⊥ and ⊤ in order, those of earlier stretches first; each with a short digest of its public name, if it has one.
+
+    >>> first = Answers()
+    >>> for above, name in ((False, "mon"), (True, "tue")):
+    ...     first.add(above, name)
+    >>> again = Answers()
+    >>> again.restore(first.read())
+    >>> again.earlier, again.at(1, "tue")
+    (2, True)
+    """
+
+    def __init__(self) -> None:
+        #: The answers of earlier stretches, for those who ask again.
+        self._earlier: list[tuple[bool, str]] = []
+        #: How many are in the ledger, and those that are not yet.
+        self._kept = 0
+        self._fresh: list[tuple[bool, str]] = []
+        self._reading = 0
+        #: Whether there is nothing more to ask.
+        self.ended = False
+
+    def __len__(self) -> int:
+        return self._kept + len(self._fresh)
+
+    @property
+    def earlier(self) -> int:
+        """How many answers were there already."""
+        return len(self._earlier)
+
+    @property
+    def fresh(self) -> int:
+        """How many answers the ledger does not have yet."""
+        return len(self._fresh)
+
+    def at(self, place: int, name: str | int | None) -> bool:
+        """The answer of an earlier stretch at a place, whose question must have had this name."""
+        above, short = self._earlier[place]
+        if short != _short(name):
+            raise LedgerError(
+                f"question {place + 1} had another id when it was answered: let the input start where it started then, "
+                "say that it goes on, or give another key"
+            )
+        return above
+
+    def add(self, above: bool, name: str | int | None) -> None:
+        """One more answer."""
+        self._fresh.append((above, _short(name)))
+
+    def restore(self, content: Any) -> None:
+        """What :meth:`read` gave to a stretch that ended before."""
+        if not isinstance(content, dict) or "first" not in content:
+            return  # a stretch whose answers were lost
+        above, names = set(content["above"]), content["names"]
+        for place in range(len(self._earlier) - content["first"], content["count"]):
+            self._earlier.append((place in above, names[4 * place : 4 * place + 4].strip()))
+        self._kept = len(self._earlier)
+        self.ended = self.ended or content["ended"]
+
+    def charged(self) -> None:
+        """Nothing: answers are what is kept."""
+
+    def read(self) -> Any:
+        """What is not in the ledger yet."""
+        self._reading = len(self._fresh)
+        fresh = self._fresh[: self._reading]
+        return {
+            "first": self._kept,
+            "count": len(fresh),
+            "above": [place for place, (above, _) in enumerate(fresh) if above],
+            "names": "".join(name.ljust(4) for _, name in fresh) if any(name for _, name in fresh) else "",
+            "ended": self.ended,
+        }
+
+    def kept(self) -> None:
+        """What was read is in the ledger now."""
+        self._kept += self._reading
+        del self._fresh[: self._reading]
+        self._reading = 0
+
+
+def _short(name: str | int | None) -> str:
+    return "" if name is None else hashlib.sha256(json.dumps(name).encode()).hexdigest()[:4]
