@@ -10,6 +10,7 @@ import pytest
 from dpselect import Dataset
 from dpselect.errors import InvalidParameter
 from dpselect.ledger import Ledger
+from dpselect.ledger.amounts import PER_EPSILON
 
 JANUARY = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "50", "--population", "20", "--from",
            "2013-01-01", "--to", "2013-01-31"]  # fmt: skip
@@ -39,14 +40,39 @@ def test_a_story_of_three_questions(ask: Callable[..., object], tmp_path: Path) 
         assert str(tmp_path) not in "".join(entry.body for entry in ledger.entries())
 
 
-def test_a_watch_reserves_its_budget_and_is_settled_at_its_cost(ask: Callable[..., object], tmp_path: Path) -> None:
+def test_a_watch_is_charged_a_stretch_at_a_time_and_settled_at_its_cost(
+    ask: Callable[..., object], tmp_path: Path
+) -> None:
     ran = ask("watch", "--threshold", 25, "--budget", 60, "--total", 100, "--json")
     assert ran.code in (0, 3), ran.err
     last = ran.lines[-1]
-    assert last["ledger_entry"] == 2
+    assert (last["ledger_entry"], last["repeated"]) == (2, 0)
     with Ledger.open(tmp_path / "homes.ledger") as ledger:
-        assert last["spent"] <= ledger.balance().spent <= 60
-        assert [entry.kind for entry in ledger.entries()] == ["create", "reserve", "settle"]
+        assert last["spent"] <= ledger.balance().spent <= min(60, last["spent"] + 1e-12)
+        entries = list(ledger.entries())
+    assert sum(entry.kind == "reserve" for entry in entries) > 1
+    assert all(entry.amounts.epsilon < 20 * PER_EPSILON for entry in entries if entry.kind == "reserve")
+
+
+def test_a_watch_asked_again_is_repeated_and_costs_nothing(ask: Callable[..., object], tmp_path: Path) -> None:
+    options = ["watch", "--threshold", 25, "--budget", 60, "--json"]
+    first = ask(*options, "--total", 100)
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        before = ledger.balance()
+    again = ask(*options)
+    assert [(line["period"], line["answer"]) for line in again.lines[:-1]] == [
+        (line["period"], line["answer"]) for line in first.lines[:-1]
+    ]
+    assert again.code == first.code
+    assert again.lines[-1]["repeated"] == first.lines[-1]["questions"] > 0
+    assert again.lines[-1]["spent"] == first.lines[-1]["spent"]
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        assert ledger.balance() == before
+    paid = ask("watch", "--threshold", 25, "--budget", 30, "--key", "second", "--json")
+    assert paid.lines[-1]["repeated"] == 0
+    afresh = ask("watch", "--threshold", 25, "--budget", 1, "--afresh", "--json")
+    assert afresh.lines[-1]["repeated"] == 0
+    assert "repeated" in ask("watch", "--threshold", 25, "--budget", 60).out
 
 
 def test_a_table_that_cannot_be_read_costs_nothing(dpselect: Callable[..., object], tmp_path: Path) -> None:

@@ -175,6 +175,7 @@ class TestSparseVector:
                 expected = memory.ask(value)
                 assert durable.fits
                 assert durable.ask(value) == expected
+                assert memory.remaining - 1e-12 <= durable.remaining <= memory.remaining
                 answered.append(expected)
                 assert ledger.balance().spent >= durable.spent, "charged before it is answered"
             durable.close()

@@ -166,7 +166,8 @@ def watch(
 
 def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
     """Options about a table mean nothing where none was named."""
-    given = {name: value for name, value in table.given().items() if name not in ("sensitivity", "monotone")}
+    own = ("sensitivity", "monotone", "ledger", "total")
+    given = {name: value for name, value in table.given().items() if name not in own}
     sensitive = run.show_sensitive or None
     here = "questions on standard input (no table was named)"
     refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)

@@ -192,6 +192,8 @@ class Filter(ABC):
 
     #: Whether the rule covers runs that go on under one noisy threshold after a ⊤.
     covers_kept_threshold: ClassVar[bool] = False
+    #: Whether what an open run has cost so far is taken from :attr:`remaining`.
+    takes_open_run: ClassVar[bool] = False
 
     def charge(self, cost: Any) -> None:
         """Count a release of this cost, before it is shown; raises ``BudgetExhausted`` and counts nothing if it does

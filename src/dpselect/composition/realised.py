@@ -112,6 +112,7 @@ class PureFilter(RealisedFilter):
 
     name = "pure"
     covers_kept_threshold = True
+    takes_open_run = True
     _pure_rule = "pure, with delta = 0: this filter promises no delta; use AdvancedFilter"
 
     def epsilon(self, *, delta: float = 0.0) -> float:

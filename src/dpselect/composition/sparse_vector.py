@@ -188,10 +188,10 @@ class SparseVector:
 
     @property
     def remaining(self) -> float:
-        """What is left, in the filter's unit and rounded down; the pure filter's without the open run's cost."""
+        """What is left, in the filter's unit and rounded down, without what an open run has cost so far."""
         with self._lock:
             left, run = self._filter.remaining, self._uncounted
-            if isinstance(self._filter, PureFilter) and run is not None:
+            if self._filter.takes_open_run and run is not None:
                 open_cost = ExactSum()
                 open_cost.add(run.loss)
                 return open_cost.left(left)

@@ -71,7 +71,7 @@ class LedgerFilter(Filter):
         if stretch is not None:
             self._part = self._total.price(one(positive, "stretch", stretch))
         self._stretches = Stretches(ledger, question, limit=self._limit, key=key, named=minutes is not None)
-        self._minutes = minutes or Charges()
+        self._minutes: Minutes = Charges() if minutes is None else minutes
         self._open = True
         #: What is charged outside the stretch, by the last look.
         self._outside = ledger.balance().charged
@@ -276,6 +276,7 @@ class RealisedLedgerFilter(LedgerFilter):
     """
 
     covers_kept_threshold = True
+    takes_open_run = True
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run may spend all that is left, stretch by stretch; nothing is due before it."""

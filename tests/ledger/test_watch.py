@@ -1,0 +1,308 @@
+"""A watch on a ledger: charged stretch by stretch, found again by whoever asks the same, and gone on with."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+from dpselect import Dataset, QueryFamily
+from dpselect.composition.sparse_vector import SparseVector
+from dpselect.dataset import Line, kept
+from dpselect.dataset.watch import Watch, WatchPlan, plan_stream
+from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
+from dpselect.ledger import Ledger, Total
+
+DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]
+FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
+VALUES = [0.1, 0.2, 0.95, 0.1, 0.15, 0.9, 0.05, 0.3] * 5
+
+
+@pytest.fixture
+def homes(ledger: Ledger) -> Dataset:
+    rows = pyarrow.table(
+        {
+            "meter": [f"m{meter}" for meter in range(20) for _ in DAYS],
+            "at": DAYS * 20,
+            "kwh": [40.0 if day % 5 == 0 else 5.0 for _ in range(20) for day in range(31)],
+        }
+    )
+    return Dataset(rows, user="meter", time="at", value="kwh", cap=50, population=20, ledger=ledger)
+
+
+def watch(homes: Dataset, **options: Any) -> Watch:
+    return homes.watch(threshold=25, budget=0.8, start=DAYS[0], end=DAYS[-1], **options)
+
+
+def stream(budget: float = 0.5) -> WatchPlan:
+    line = Line(threshold=0.5, budget=budget, noise=(0.05, 0.08))
+    return plan_stream(FAMILY, line, questions=40)
+
+
+def answered(found: Watch, values: list[float]) -> list[bool]:
+    answers = []
+    for value in values:
+        if not found.fits:
+            break
+        answers.append(found.ask(value))
+    return answers
+
+
+class TestTable:
+    def test_no_stretch_holds_the_whole_budget_and_the_end_is_what_the_answers_cost(
+        self, homes: Dataset, ledger: Ledger
+    ) -> None:
+        found = watch(homes)
+        reserved = [entry for entry in ledger.entries() if entry.kind == "reserve"]
+        assert len(reserved) > 3
+        assert max(entry.amounts.epsilon for entry in reserved) < 0.4e15
+        assert found.cost <= ledger.balance().spent <= found.cost + 1e-12 < 0.8
+        assert ledger.verify().holds
+
+    def test_asked_again_it_opens_no_table_and_spends_nothing(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, before = watch(homes), ledger.balance()
+        monkeypatch.setattr(Dataset, "read", lambda *_, **__: pytest.fail("data was touched"))
+        again = watch(homes)
+        assert (again.labels, again.answered, again.cost) == (first.labels, first.answered, first.cost)
+        assert again.kept is not None
+        assert again.kept.repeated == first.answered
+        assert ledger.balance() == before
+        assert f"{first.answered} of these answers were given before" in str(again)
+
+    def test_with_another_key_or_afresh_it_is_paid_again(self, homes: Dataset, ledger: Ledger) -> None:
+        spent = []
+        for options in ({}, {"key": "second"}, {"afresh": True}):
+            homes.watch(threshold=25, budget=0.25, start=DAYS[0], end=DAYS[9], **options)
+            spent.append(ledger.balance().spent)
+        assert spent[0] < spent[1] < spent[2]
+
+    def test_a_table_that_cannot_be_read_stays_charged_and_the_watch_goes_on(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise OSError("the disk is gone")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Dataset, "read", fail)
+            with pytest.raises(OSError, match="gone"):
+                watch(homes)
+        left = ledger.balance().spent
+        assert 0 < left < 0.4
+        found = watch(homes)
+        assert found.answered > 10
+        assert ledger.balance().spent >= left + sum(run.epsilon for run in found.vector.runs)
+        assert ledger.balance().spent <= 0.8, "what the crash left counts within the watch's own budget"
+
+    @pytest.mark.parametrize("at", [1, 9, 20])
+    def test_after_a_crash_it_goes_on_from_what_the_ledger_has(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, at: int
+    ) -> None:
+        ask, shown = SparseVector.ask, []
+
+        def crash(self: SparseVector, value: Any) -> Any:
+            if self.questions == at:
+                raise MemoryError
+            return ask(self, value)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SparseVector, "ask", crash)
+            with pytest.raises(MemoryError):
+                homes.plan_watch(Line(threshold=25, budget=0.8), homes.candidates(start=DAYS[0], end=DAYS[-1])).ask(
+                    each=lambda *line: shown.append(line)
+                )
+        assert not shown, "nothing is shown that the ledger has not"
+        charged = ledger.balance().spent
+        found = watch(homes)
+        assert found.kept is not None
+        assert found.kept.repeated <= at
+        assert charged <= ledger.balance().spent <= 0.8
+        assert watch(homes).labels == found.labels
+        assert ledger.verify().holds
+
+
+class TestStream:
+    def test_lines_asked_again_are_repeated_and_later_ones_go_on(self, ledger: Ledger) -> None:
+        first = stream().start(book=ledger)
+        answers = answered(first, VALUES[:10])
+        first.settle(ended=False)
+        before = ledger.balance().spent
+        again = stream().start(book=ledger)
+        assert answered(again, [0.5] * 10) == answers, "whatever the values are now"
+        assert not again.repeating
+        more = answered(again, VALUES[10:15])
+        again.settle(ended=False)
+        assert before < ledger.balance().spent <= 0.5
+        assert again.cost == pytest.approx(ledger.balance().spent, abs=1e-12)
+        onward = stream().start(book=ledger, onward=True)
+        assert onward.kept is not None
+        assert onward.kept.repeated == 15
+        rest = answered(onward, VALUES[15:18])
+        onward.settle(ended=False)
+        last = stream().start(book=ledger)
+        assert answered(last, [0.0] * 18) == answers + more + rest
+        last.settle(ended=False)
+        assert ledger.verify().holds
+
+    def test_names_tell_other_questions(self, ledger: Ledger) -> None:
+        first = stream().start(book=ledger)
+        for name in ("mon", "tue", 3):
+            first.ask(0.1, name=name)
+        first.settle(ended=False)
+        again = stream().start(book=ledger)
+        again.ask(0.1, name="mon")
+        with pytest.raises(LedgerError, match="question 2 had another id"):
+            again.ask(0.1, name="wed")
+
+    def test_a_budget_that_ended_has_ended_for_good(self, ledger: Ledger) -> None:
+        first = stream(0.2).start(book=ledger)
+        answers = answered(first, VALUES * 20)
+        assert len(answers) < 20 * len(VALUES)
+        first.settle(ended=not first.fits)
+        before = ledger.balance()
+        assert before.spent <= 0.2
+        again = stream(0.2).start(book=ledger)
+        assert answered(again, VALUES * 20) == answers
+        again.settle(ended=True)
+        assert ledger.balance() == before
+
+    def test_a_slow_stream_is_in_the_ledger_before_it_is_shown(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(kept, "SECONDS_BETWEEN_ENTRIES", -1.0)
+        first = stream().start(book=ledger)
+        answers = answered(first, VALUES[:12])
+        assert ledger.balance().spent >= first.cost
+        # Nothing is settled: the process is gone.
+        again = stream().start(book=ledger)
+        assert again.kept is not None
+        assert again.kept.repeated == 12
+        assert answered(again, [0.0] * 12) == answers
+
+    def test_of_two_at_one_watch_the_later_one_goes_on_and_both_are_charged(self, ledger: Ledger, place: str) -> None:
+        first = stream().start(book=ledger)
+        answered(first, VALUES[:5])
+        with Ledger.open(place) as other:
+            second = stream().start(book=other)
+            answered(second, VALUES[:5])
+            with pytest.raises(LedgerError, match="another process goes on with this stream"):
+                first.settle(ended=False)
+            second.settle(ended=False)
+        assert ledger.balance().spent >= first.vector.spent + second.vector.spent
+        assert ledger.verify().holds
+
+    def test_what_does_not_fit_the_total_is_refused_before_anything_is_asked(self, ledger: Ledger) -> None:
+        ledger.reserve({"question": "nearly all"}, cost=0.9999)
+        with pytest.raises(BudgetExhausted):
+            stream().start(book=ledger)
+
+    def test_a_retired_data_set_ends_a_watch_at_its_next_entry(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(kept, "SECONDS_BETWEEN_ENTRIES", -1.0)
+        found = stream().start(book=ledger)
+        found.ask(0.1)
+        ledger.retire()
+        with pytest.raises(LedgerError, match="retired"):
+            found.ask(0.1)
+        found.settle(ended=False)
+        assert ledger.verify().holds
+
+    def test_long_streams_are_kept_in_parts(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        from dpselect.ledger import minutes
+
+        monkeypatch.setattr(minutes, "MOST", 7)
+        first = stream().start(book=ledger)
+        answers = answered(first, VALUES)
+        first.settle(ended=False)
+        again = stream().start(book=ledger)
+        assert answered(again, VALUES) == answers
+        assert len(answers) > 20
+
+
+class TestDeclared:
+    """Totals or plans for which only the whole cost is known."""
+
+    @pytest.fixture
+    def zcdp(self, place: str) -> Iterator[Ledger]:
+        with Ledger.create(place, dataset="homes", total=Total.zcdp(1.0, delta=1e-6)) as made:
+            yield made
+
+    def test_all_of_it_is_charged_once_and_stays(self, zcdp: Ledger) -> None:
+        first = stream().start(book=zcdp)
+        answers = answered(first, VALUES[:10])
+        first.settle(ended=False)
+        assert zcdp.balance().spent == pytest.approx(0.125)
+        again = stream().start(book=zcdp)
+        assert answered(again, VALUES) == answers
+        assert (again.cost, zcdp.balance().spent) == (first.cost, pytest.approx(0.125))
+
+    def test_answers_that_may_have_been_shown_are_not_drawn_again_for_nothing(self, zcdp: Ledger) -> None:
+        answered(stream().start(book=zcdp), VALUES[:10])
+        with pytest.raises(InvalidParameter, match="cannot go on"):
+            stream().start(book=zcdp)
+        answered(stream().start(book=zcdp, afresh=True), VALUES[:10])
+        assert zcdp.balance().spent == pytest.approx(0.25)
+
+
+def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGKILL in the middle of a pipe: what was shown more than a moment ago is repeated, and all of it is charged."""
+    place = tmp_path / "homes.ledger"
+    command = [sys.executable, "-c",
+               "import sys; from dpselect.dataset import kept; kept.SECONDS_BETWEEN_ENTRIES = -1.0; "
+               "from dpselect.cli import main; sys.exit(main())",
+               "watch", "-", "--sensitivity", "1/10000", "--threshold", "0.5", "--budget", "0.5",
+               "--ledger", str(place)]  # fmt: skip
+    child = subprocess.Popen([*command, "--total", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    shown = []
+    for value in VALUES[:8]:
+        child.stdin.write(f"{value}\n".encode())
+        child.stdin.flush()
+        shown.append(json.loads(child.stdout.readline()))
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdin.close()
+    child.stdout.close()
+    done = subprocess.run(command, input="\n".join(map(str, VALUES[:10])), capture_output=True, text=True, timeout=60)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["answer"] for line in lines[:8]] == [line["answer"] for line in shown]
+    assert [line.get("repeated", False) for line in lines[:-1]] == [True] * 8 + [False] * 2
+    assert lines[-1]["spent"] >= shown[-1]["spent"]
+    assert "8 answers are in the ledger already" in done.stderr
+    with Ledger.open(place) as ledger:
+        assert ledger.balance().spent >= shown[-1]["spent"]
+        assert ledger.verify().holds
+
+
+@pytest.mark.parametrize(
+    "options", [["--key", "x"], ["--afresh"], ["--onward"], ["--total", "1"], ["--ledger", "x.ledger", "--seed", "1"]]
+)
+def test_what_means_nothing_without_a_ledger_is_refused(
+    dpselect_stream: Callable[..., int], options: list[str]
+) -> None:
+    assert dpselect_stream(*options) == 2
+
+
+@pytest.fixture
+def dpselect_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options: str) -> int:
+        from dpselect.cli import main
+
+        monkeypatch.setattr(sys, "stdin", io.StringIO("0.1\n"))
+        return main(["watch", "-", "--sensitivity", "0.001", "--threshold", "0.5", "--budget", "1", *options])
+
+    return run
