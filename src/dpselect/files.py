@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dpselect.errors import SourceError
 
@@ -76,6 +77,24 @@ def write(path: Path | str, content: str | bytes, kind: Kind) -> Path:
         fresh.write_bytes(content.encode("utf-8", errors="replace") if isinstance(content, str) else content)
         fresh.replace(place)
     return place.resolve()
+
+
+def from_url(place: Any) -> Any:
+    """A place given as a ``file://`` address, as a path; any other place as it is.
+
+    >>> from_url("file:///data/my%20rows.csv"), from_url("rows.csv")
+    ('/data/my rows.csv', 'rows.csv')
+    """
+    if isinstance(place, list | tuple):
+        return tuple(from_url(one) for one in place)
+    if not isinstance(place, str) or not place.lower().startswith("file://"):
+        return place
+    from urllib.parse import unquote, urlsplit
+
+    found = urlsplit(place)
+    if found.netloc not in ("", "localhost"):
+        raise SourceError("a file:// address must name a file on this machine, as in file:///data/readings.csv")
+    return unquote(found.path)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -84,19 +85,23 @@ class Table:
     backend
         The engine for files: duckdb, polars, spark, or another of Ibis.
     delimiter
-        Between the fields of a CSV file: ';' or tab; a comma if left out.
+        Between the fields of a CSV file: ';' or tab; a comma (.tsv: tab) if left out.
+    decimal
+        Before the decimals of readings that are text: ',' or '.', which is used if left out.
     unit
         What the readings are measured in, e.g. kWh.
     user
         Column that says whose row it is.
     time
         Column with the time.
+    hour
+        Column with the hour, where --time holds only the date.
     value
         Column with the reading.
     wide
         One row per person, one column per period or category.
     time_format
-        Such as '%d/%m/%Y %H:%M'; ISO 8601 if left out.
+        Such as '%d/%m/%Y %H:%M' or '%-m/%-d/%Y %-I:%M %p'; ISO 8601 if left out.
     duplicates
         Rows of one person at one time: all count, or the largest.
     timezone
@@ -128,9 +133,11 @@ class Table:
     table: str | None = None
     backend: str | None = None
     delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
     unit: str | None = None
     user: Annotated[str | None, Parameter(group=_COLUMNS)] = None
     time: Annotated[str | None, Parameter(group=_COLUMNS)] = None
+    hour: Annotated[str | None, Parameter(group=_COLUMNS)] = None
     value: Annotated[str | None, Parameter(group=_COLUMNS)] = None
     wide: Annotated[bool, Parameter(group=_COLUMNS)] = False
     time_format: Annotated[str | None, Parameter(group=_COLUMNS)] = None
@@ -156,11 +163,21 @@ class Table:
         facts = self.given() | {name: value for name, value in more.items() if value is not None}
         if run.entropy is not None:
             facts["entropy"] = run.entropy
-        return Dataset.open(data, **facts) if is_file(data) else Dataset(data, **facts)  # type: ignore[arg-type]
+        if is_file(data):
+            return Dataset.open(data, **facts)  # type: ignore[arg-type]
+        return Dataset(_standard_input(self.delimiter) if data == "-" else data, **facts)
 
     def given(self) -> dict[str, Any]:
         """What was typed."""
         return {name: value for name, value in asdict(self).items() if value is not None and value is not False}
+
+
+def _standard_input(delimiter: str | None) -> Any:
+    from dpselect.tables.whole_files import from_stream
+
+    if sys.stdin.isatty():
+        raise SourceError("no table comes through standard input; name a file, or send one: … | dpselect … -")
+    return from_stream(sys.stdin.buffer, delimiter={"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter))
 
 
 @Parameter(name="*", group=_PERIODS)

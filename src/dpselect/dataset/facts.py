@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpselect.errors import InvalidParameter, refuse, refuse_given
+from dpselect.files import from_url
 from dpselect.report.words import family_in_words, shown
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Facts:
         lowers one.
     table, backend, delimiter : str, optional
         The table of a database, the engine for files, what stands between the fields of a CSV file.
+    decimal : {".", ","}
+        What stands before the decimals of readings that are text.
+    hour : str, optional
+        The column with the hour, where ``time`` holds only the date.
     unit : str, optional
         What the readings are measured in, for people: ``"kWh"``.
     start, end, every, categories : optional
@@ -81,6 +86,8 @@ class Facts:
     table: str | None = None
     backend: str = "duckdb"
     delimiter: str | None = None
+    decimal: Literal[".", ","] = "."
+    hour: str | None = None
     unit: str | None = None
     start: str | None = None
     end: str | None = None
@@ -88,9 +95,12 @@ class Facts:
     categories: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "source", from_url(self.source))
         if self._is_database:
             engine = None if self.backend == "duckdb" else self.backend
             refuse_given("a database URL, which names its engine", backend=engine, delimiter=self.delimiter)
+        if self.hour is not None and self.time is None:
+            raise InvalidParameter("‹hour› needs ‹time›, the column with the date", parameter="hour")
         if self.is_series:
             named = {name: getattr(self, name) for name in ("user", "cap", "category", "grid")}
             refuse_given("‹maximum› (a series already added up over persons)", **named, wide=self.wide or None)
@@ -162,10 +172,20 @@ class Facts:
             cap=self.cap,
             adjacency=self.adjacency,
             shape="wide" if self.wide else "long",
-            time_format=self.time_format,
+            time_format=self.whole_format,
             duplicates=self.duplicates,
+            decimal=self.decimal,
             **optional,
         )
+
+    @property
+    def whole_format(self) -> str | None:
+        """How times are written once date and hour stand together."""
+        if self.hour is None or self.time_format is None:
+            return self.time_format
+        from dpselect.tables.two_columns import HOUR_FORMAT
+
+        return self.time_format + HOUR_FORMAT
 
     def public_side(self, candidates: Candidates) -> BoundedQuery:
         """The answer's labels, family and unit, from an empty table: no data is opened."""
@@ -198,7 +218,8 @@ class Facts:
             population=self.population,
             sensitivity=self.sensitivity,
             monotone=self.monotone,
-            time_format=self.time_format,
+            time_format=self.whole_format,
+            decimal=self.decimal,
         )
 
     @property

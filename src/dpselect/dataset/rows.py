@@ -34,6 +34,8 @@ def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], No
 def open_rows(facts: Facts) -> Any:
     """The table, as Ibis sees it; nothing is read yet beyond names and types."""
     from dpselect.tables import open_source
+    from dpselect.tables.two_columns import with_hours
 
-    between = {"tab": "\t", "\\t": "\t", None: ","}.get(facts.delimiter, facts.delimiter)
-    return open_source(facts.source, backend=facts.backend, table=facts.table, delimiter=between or "")
+    between = {"tab": "\t", "\\t": "\t"}.get(facts.delimiter or "", facts.delimiter)
+    table = open_source(facts.source, backend=facts.backend, table=facts.table, delimiter=between)
+    return table if facts.hour is None else with_hours(table, date=facts.time or "", hour=facts.hour)

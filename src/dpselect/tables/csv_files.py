@@ -20,17 +20,21 @@ from dpselect.tables.open_quotes import refuse_open_quotes
 from dpselect.tables.passes import look_first, read_again
 
 #: Bytes; more in the first line is no header but a file without line breaks.
-_LONGEST_HEADER = 2**24
+LONGEST_HEADER = 2**24
 #: Bytes; what Arrow reads at once, and so the longest row for Polars.
 _LONGEST_ROW = 2**22
+
+
+def check_delimiter(delimiter: object) -> None:
+    """Refuses what cannot stand between fields."""
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\n\r'):
+        raise refuse("delimiter", delimiter, "one character, such as , or ;")
 
 
 def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimiter: str) -> Any:
     """The files as one Ibis table of text columns."""
     import ibis
 
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\n\r':
-        raise refuse("delimiter", delimiter, "one character, such as , or ;")
     names = _column_names(files, delimiter)
     if engine == "duckdb":
         connection = ibis.duckdb.connect(**settings)
@@ -77,18 +81,26 @@ def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimit
     raise SourceError(f"CSV files are read with duckdb, polars or spark, not with {engine}; change ‹backend›")
 
 
-def _arrow_dataset(files: list[str], names: list[str], delimiter: str) -> Any:
+def arrow_options(names: list[str], delimiter: str) -> dict[str, Any]:
+    """How Arrow reads a CSV file: the names given, the first line skipped, every column text."""
     import pyarrow
     from pyarrow import csv as arrow_csv
+
+    return {
+        "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "read_options": arrow_csv.ReadOptions(column_names=names, skip_rows=1, block_size=_LONGEST_ROW),
+        "convert_options": arrow_csv.ConvertOptions(
+            strings_can_be_null=False, column_types=dict.fromkeys(names, pyarrow.string())
+        ),
+    }
+
+
+def _arrow_dataset(files: list[str], names: list[str], delimiter: str) -> Any:
+    import pyarrow
     from pyarrow import dataset
 
-    form = dataset.CsvFileFormat(
-        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1, block_size=_LONGEST_ROW),
-        convert_options=arrow_csv.ConvertOptions(strings_can_be_null=False),
-    )
     schema = pyarrow.schema([pyarrow.field(name, pyarrow.string()) for name in names])
-    return dataset.dataset(files, format=form, schema=schema)
+    return dataset.dataset(files, format=dataset.CsvFileFormat(**arrow_options(names, delimiter)), schema=schema)
 
 
 def _column_names(files: list[str], delimiter: str) -> list[str]:
@@ -97,14 +109,19 @@ def _column_names(files: list[str], delimiter: str) -> list[str]:
     for path, line in zip(files, lines, strict=True):
         if line != lines[0]:
             raise SourceError(f"the first line of {shown(path)} differs from the other files'; give them one header")
+    return header_names(lines[0], delimiter, shown(files[0]))
+
+
+def header_names(line: str | list[str], delimiter: str, where: str) -> list[str]:
+    """The column names in a first line, or in its cells: distinct, and none of them empty."""
     try:
-        names = next(csv.reader([lines[0]], delimiter=delimiter, strict=True), [])
+        names = next(csv.reader([line], delimiter=delimiter, strict=True), []) if isinstance(line, str) else line
     except csv.Error:
         names = []
     if not any(names):
-        raise SourceError(f"{shown(files[0])} has no header; a CSV file needs a first line with the column names")
+        raise SourceError(f"{where} has no header; a CSV file needs a first line with the column names")
     if len(set(names)) != len(names) or not all(names):
-        raise SourceError(f"the column names in {shown(files[0])} must be distinct and not empty; fix the first line")
+        raise SourceError(f"the column names in {where} must be distinct and not empty; fix the first line")
     return names
 
 
@@ -112,7 +129,7 @@ def _first_line(path: str) -> str:
     """The bytes up to the first line break and nothing after them, so that no row decides whether a file opens."""
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
-            line = file.readline(_LONGEST_HEADER).splitlines()[:1]
+            line = file.readline(LONGEST_HEADER).splitlines()[:1]
             return b"".join(line).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         raise SourceError(f"cannot read {shown(path)}; check that it is a UTF-8 text or gzip file here") from None

@@ -7,7 +7,9 @@ integers, the wall clock's day number and hour; all that follows is comparison a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
@@ -21,7 +23,11 @@ _DATE = (
 )
 _CLOCK = r"[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?"
 _ZONE = r"(Z|[+-](0[0-9]|1[0-9]):?[0-5][0-9])"
-_FIELDS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_FIELDS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%I": 2, "%M": 2, "%S": 2, "%p": 2}
+_PATTERNS = {"%I": "(0[1-9]|1[0-2])", "%p": "[AaPp][Mm]"}
+#: Fields that may have one digit, written %-m; their pattern where they have one.
+_SHORT = {"%m": "[1-9]", "%d": "[1-9]", "%H": "[0-9]", "%I": "[1-9]"}
+_RULE = "made of %Y %m %d %H %I %M %S %p, each once, and separators (%-m, %-d, %-H, %-I for one digit or two)"
 
 
 def period_index(column: Expression, *, calendar: Calendar, time_format: str | None) -> Expression:
@@ -83,8 +89,7 @@ def _days(column: Expression, calendar: Calendar, time_format: str | None) -> Ex
     if kind.is_timestamp():
         return column.date().epoch_days() if kind.timezone is None else _hours(column, calendar, None) // 24
     if time_format is not None:
-        pattern, places = _compiled(time_format)
-        return converted(column, pattern, lambda text: _written_day(text, places))
+        return _in_any(column, time_format, _written_day)
     plain = converted(column, f"{_DATE}({_CLOCK})?", _day)
     if calendar.timezone is None:
         return plain
@@ -103,13 +108,7 @@ def _hours(column: Expression, calendar: Calendar, time_format: str | None) -> E
             return column.date().epoch_days() * 24 + column.hour()
         return _local_hours(column.epoch_seconds(), calendar)
     if time_format is not None:
-        pattern, places = _compiled(time_format)
-
-        def hours(text: Expression) -> Expression:
-            hour = _digits(text, places["%H"]) if "%H" in places else 0
-            return _written_day(text, places) * 24 + hour
-
-        return converted(column, pattern, hours)
+        return _in_any(column, time_format, lambda text, layout: _written_day(text, layout) * 24 + _hour(text, layout))
     bare = converted(column, _DATE, lambda text: _day(text) * 24)
     timed = converted(column, _DATE + _CLOCK, lambda text: _day(text) * 24 + _digits(text, 11))
     plain = ibis.coalesce(timed, bare)
@@ -149,21 +148,90 @@ def _utc_minutes(text: Expression) -> Expression:
     return (_day(text) * 24 + _digits(text, 11)) * 60 + _digits(text, 14) - minutes
 
 
-def _written_day(text: Expression, places: dict[str, int]) -> Expression:
-    year, month, day = (text.substr(places[part], _FIELDS[part]) for part in ("%Y", "%m", "%d"))
-    return converted(year.concat("-", month, "-", day), _DATE, _day)
+@dataclass(frozen=True)
+class _Layout:
+    """One way a format is written: the pattern of such texts, and where each field begins and how long it is."""
+
+    pattern: str
+    places: dict[str, tuple[int, int]]
+
+    def two_digits(self, text: Expression, field: str) -> Expression:
+        """A field as two digits."""
+        place, width = self.places[field]
+        written = text.substr(place, width)
+        return written if width == 2 else _literal("0").concat(written)
 
 
-def _compiled(time_format: str) -> tuple[str, dict[str, int]]:
-    """The pattern of a fixed-width format, and where each field begins in the texts that match."""
-    pattern, places, position = "", dict[str, int](), 0
-    for part in re.findall(r"%.?|[^%]+", time_format.strip()):
-        if part.startswith("%") and (part not in _FIELDS or part in places):
-            raise refuse("time_format", time_format, "made of %Y %m %d %H %M %S, each once, and separators")
-        width = _FIELDS.get(part, len(part))
-        pattern += f"[0-9]{{{width}}}" if part in _FIELDS else re.escape(part)
-        places[part] = position
-        position += width
-    if not {"%Y", "%m", "%d"} <= places.keys():
+def _literal(text: str) -> Expression:
+    """A text as an expression."""
+    import ibis
+
+    return ibis.literal(text)
+
+
+def _in_any(column: Expression, time_format: str, convert: Callable[[Expression, _Layout], Expression]) -> Expression:
+    """What a text is converted to, in whichever layout of the format it is written; else null."""
+    import ibis
+
+    def read(layout: _Layout) -> Expression:
+        return converted(column, layout.pattern, lambda text: convert(text, layout))
+
+    found = [read(layout) for layout in _layouts(time_format)]
+    return found[0] if len(found) == 1 else ibis.coalesce(*found)
+
+
+def _written_day(text: Expression, layout: _Layout) -> Expression:
+    year = text.substr(layout.places["%Y"][0], 4)
+    written = year.concat("-", layout.two_digits(text, "%m"), "-", layout.two_digits(text, "%d"))
+    return converted(written, _DATE, _day)
+
+
+def _hour(text: Expression, layout: _Layout) -> Expression | int:
+    import ibis
+
+    if "%H" in layout.places:
+        return layout.two_digits(text, "%H").cast("int64")
+    if "%I" not in layout.places:
+        return 0
+    afternoon = text.substr(layout.places["%p"][0], 1).upper() == "P"
+    return layout.two_digits(text, "%I").cast("int64") % 12 + ibis.ifelse(afternoon, 12, 0)
+
+
+def _layouts(time_format: str) -> list[_Layout]:
+    """The fixed-width layouts of a format: one, or one for each choice of one digit or two where it leaves that open.
+
+    >>> [layout.places["%Y"] for layout in _layouts("%-d/%-m/%Y")]
+    [(6, 4), (5, 4), (5, 4), (4, 4)]
+    """
+    parts = re.findall(r"%-?.?|[^%]+", time_format.strip())
+    fields = [part.replace("-", "") for part in parts if part.startswith("%")]
+    for position, part in enumerate(parts):
+        if not part.startswith("%"):
+            continue
+        short = part.startswith("%-")
+        known = part.replace("%-", "%") in (_SHORT if short else _FIELDS)
+        # Without a separator behind it, nothing would say where such a field ends.
+        open_ended = short and parts[position + 1 : position + 2] and re.match(r"[%0-9]", parts[position + 1])
+        if not known or open_ended or fields.count(part.replace("-", "")) > 1:
+            raise refuse("time_format", time_format, _RULE)
+    if not {"%Y", "%m", "%d"} <= set(fields):
         raise refuse("time_format", time_format, "made of at least %Y, %m and %d")
-    return pattern, places
+    if ("%I" in fields) != ("%p" in fields) or {"%H", "%I"} <= set(fields):
+        raise refuse("time_format", time_format, "made of %H, or of %I and %p together")
+    widths = [(2, 1) if part.startswith("%-") else (_FIELDS.get(part, len(part)),) for part in parts]
+    return [_layout(parts, chosen) for chosen in product(*widths)]
+
+
+def _layout(parts: Sequence[str], widths: Sequence[int]) -> _Layout:
+    pattern, places, position = "", dict[str, tuple[int, int]](), 0
+    for part, width in zip(parts, widths, strict=True):
+        field = part.replace("%-", "%")
+        if field not in _FIELDS:
+            pattern += re.escape(part)
+        elif width == 1:
+            pattern += _SHORT[field]
+        else:
+            pattern += _PATTERNS.get(field, f"[0-9]{{{width}}}")
+        places[field] = position, width
+        position += width
+    return _Layout(pattern, places)

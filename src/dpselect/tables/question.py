@@ -18,6 +18,7 @@ PerUser: TypeAlias = Literal["sum", "mean", "max"]
 Adjacency: TypeAlias = Literal["add-remove", "replace"]
 Shape: TypeAlias = Literal["long", "wide"]
 Duplicates: TypeAlias = Literal["keep", "largest"]
+DecimalSign: TypeAlias = Literal[".", ","]
 
 #: One person's contribution is at most this many steps: sums over billions of rows stay within 64 bits.
 FINEST_GRID = 2**31 - 1
@@ -108,7 +109,10 @@ class Question:
         ``long``: one row per reading. ``wide``: one row per person and one column per period or category.
     time_format : str, optional
         How times are written where they are text, from ``%Y %m %d %H %M %S`` and separators, e.g.
-        ``"%d/%m/%Y %H:%M"``. ISO 8601 when not given.
+        ``"%d/%m/%Y %H:%M"``; ``%-d %-m %-H`` for one digit or two, ``%I`` (``%-I``) with ``%p`` for AM and PM. ISO
+        8601 when not given.
+    decimal : {".", ","}
+        What stands before the decimals of readings that are text.
     duplicates : {"keep", "largest"}
         Rows of one person with the same time (or category): ``keep`` takes each as a reading of its own,
         ``largest`` only the one with the largest reading.
@@ -137,6 +141,7 @@ class Question:
     shape: Shape = "long"
     time_format: str | None = None
     duplicates: Duplicates = "keep"
+    decimal: DecimalSign = "."
 
     def __post_init__(self) -> None:
         for name, options in (
@@ -145,6 +150,7 @@ class Question:
             ("adjacency", Adjacency),
             ("shape", Shape),
             ("duplicates", Duplicates),
+            ("decimal", DecimalSign),
         ):
             choice(name, getattr(self, name), options)
         self._check_columns()

@@ -20,15 +20,21 @@ _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?|[+-]?[0-9](\
 _LONGEST_NUMBER = 120
 
 
-def reading(column: Expression) -> Part:
-    """The column as double precision, usable where there is a finite number."""
+def reading(column: Expression, *, decimal: str = ".") -> Part:
+    """The column as double precision, usable where there is a finite number.
+
+    ``decimal`` stands before the decimals of a number given as text; the other sign is then no part of a number.
+    """
     import ibis
 
     kind = column.type()
     if kind.is_string():
         # Engines disagree about what else is a number (hexadecimal, underscores, suffixes).
         short = ibis.ifelse(column.length() <= _LONGEST_NUMBER, column, ibis.null("string"))
-        number = converted(short, _NUMBER, lambda text: text.cast("float64"))
+        if decimal == ",":
+            number = converted(short, _NUMBER.replace(r"\.", ","), lambda text: text.replace(",", ".").cast("float64"))
+        else:
+            number = converted(short, _NUMBER, lambda text: text.cast("float64"))
     elif kind.is_decimal():
         # Through text, because that conversion is correctly rounded everywhere.
         number = column.cast("string").cast("float64")

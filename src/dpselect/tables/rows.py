@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from dpselect.checks import refuse
@@ -86,6 +87,8 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
         if name in table.columns:
             continue
         count = len(table.columns)
+        if near := _nearly(name, table.columns):
+            raise SourceError(f"the table has no column {name!r}; {near}")
         if not all(kind.is_string() for kind in table.schema().types):
             shown = ", ".join(table.columns[:12]) + (", ..." if count > 12 else "")
             raise SourceError(f"the table has no column {name!r}; it has {shown}")
@@ -99,6 +102,16 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
         )
 
 
+def _nearly(name: str, columns: Sequence[str]) -> str | None:
+    """What to say where a column is called almost so; never of one with a digit, which may be somebody's reading."""
+    same = [column for column in columns if column.strip().casefold() == name.strip().casefold()]
+    if same:
+        return f"{same[0]!r} differs from it only in " + ("spaces" if same[0].strip() == name.strip() else "case")
+    words = [column for column in columns if column.strip() and not any(sign.isdigit() for sign in column)]
+    close = difflib.get_close_matches(name, words, n=1, cutoff=0.7)
+    return f"did you mean {close[0]!r}?" if close else None
+
+
 def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, Part]:
     import ibis
 
@@ -107,7 +120,7 @@ def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, P
     if question.value is None:
         # A boolean is not a number everywhere.
         return stamp, person, Part(ibis.ifelse(person.usable, 1, 0).cast("int64"), person.usable)
-    return stamp, person, reading(bytewise(table[question.value]))
+    return stamp, person, reading(bytewise(table[question.value]), decimal=question.decimal)
 
 
 def _key(stamp: Expression, question: Question, candidates: Candidates) -> Expression:
@@ -189,14 +202,14 @@ def _from_wide(table: Table, question: Question, candidates: Candidates) -> Tabl
     cells, seen = {}, Counter[int]()
     for column, place in places.items():
         cells[f"{place}_{seen[place]}"] = (
-            bytewise(table[column]) if alike else reading(bytewise(table[column])).or_null()
+            bytewise(table[column]) if alike else reading(bytewise(table[column]), decimal=question.decimal).or_null()
         )
         seen[place] += 1
     narrow = table.select(person=_person(bytewise(table[question.user])).or_null(), **cells)
     long = _turned_long(narrow, cells, engine=engine_of(table))
     # The column's own number stands in for the raw time: candidate and copy in one integer.
     stamp = long["key"].cast("int64") * (max(seen.values()) + 1) + long["copy"].cast("int64")
-    value = reading(long["cell"]).or_null() if alike else long["cell"]
+    value = reading(long["cell"], decimal=question.decimal).or_null() if alike else long["cell"]
     key = long["key"].cast("int64")
     return long.select("person", stamp=stamp, key=key, reading=value, written=is_written(long["cell"]))
 
@@ -231,7 +244,8 @@ def _column_index(column: str, question: Question, candidates: Candidates) -> in
     text = column.strip()
     try:
         if question.time_format is not None:
-            return candidates.index(datetime.strptime(text, question.time_format))
+            # Python reads one digit or two in any case, and knows no %-m.
+            return candidates.index(datetime.strptime(text, question.time_format.replace("%-", "%")))
         return candidates.index(datetime.strptime(text, "%Y-%m") if len(text) == 7 else datetime.fromisoformat(text))
     except ValueError:
         return None

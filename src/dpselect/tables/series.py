@@ -19,7 +19,7 @@ from dpselect.tables.failures import engine_failures
 from dpselect.tables.guards import Seen, refuse_unread
 from dpselect.tables.instants import carries_zone, period_index
 from dpselect.tables.passes import fetched
-from dpselect.tables.question import exact_number, whole_number, written_sensitivity
+from dpselect.tables.question import DecimalSign, choice, exact_number, whole_number, written_sensitivity
 from dpselect.tables.readings import is_written, reading
 from dpselect.tables.rows import check_columns
 from dpselect.tables.source import open_source
@@ -36,6 +36,7 @@ def series_query(
     sensitivity: int | float | str | Fraction | Decimal | None = None,
     monotone: bool = False,
     time_format: str | None = None,
+    decimal: DecimalSign = ".",
 ) -> BoundedQuery:
     """Queries in [0, 1] from an aggregate series: each period's value as a share of a public maximum.
 
@@ -59,7 +60,7 @@ def series_query(
     monotone : bool
         Declares that adding a person never lowers any value (as for counts of trips) and neighbours differ by
         adding or removing one person.
-    time_format : str, optional
+    time_format, decimal : str, optional
         As in :class:`~dpselect.tables.Question`.
 
     Examples
@@ -77,6 +78,7 @@ def series_query(
     top = exact_number("maximum", maximum)
     if top <= 0:
         raise refuse("maximum", maximum, "positive")
+    choice("decimal", decimal, DecimalSign)
     delta = _declared(top, population, sensitivity)
     table = open_source(source)
     check_columns(table, [time, value])
@@ -85,7 +87,7 @@ def series_query(
         rows = table.select(
             stamp=stamp,
             key=period_index(stamp, calendar=candidates, time_format=time_format),
-            reading=reading(number).or_null(),
+            reading=reading(number, decimal=decimal).or_null(),
             zoned=carries_zone(stamp) if stamp.type().is_string() else stamp.notnull() & False,
             written=is_written(number),
         )

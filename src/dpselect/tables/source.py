@@ -14,15 +14,23 @@ from urllib.parse import parse_qsl
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
+from dpselect.files import from_url
 from dpselect.secrets import shown
-from dpselect.tables.csv_files import read_csv
+from dpselect.tables.csv_files import check_delimiter, read_csv
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
 from dpselect.tables.memory import duckdb_settings
+from dpselect.tables.whole_files import from_excel, from_json_files, from_zip, usual_delimiter
 
 #: An Ibis table; Ibis is imported only when one is opened.
 Table: TypeAlias = Any
 
-_ENDINGS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_ENDINGS = {
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"), "csv"),
+    **dict.fromkeys((".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"), "json"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    ".xlsx": "excel",
+    ".zip": "zip",
+}
 #: Places files can live that an engine fetches by itself.
 _REMOTE = ("s3://", "gs://", "gcs://", "az://", "abfss://", "hdfs://", "http://", "https://")
 _NUMBERED = count()
@@ -35,7 +43,7 @@ def open_source(
     *,
     backend: str = "duckdb",
     table: str | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Table:
     """Opens a table on an engine, as an Ibis table. Nothing is read yet beyond names and types.
@@ -43,16 +51,17 @@ def open_source(
     Parameters
     ----------
     data : str or Path or list or DataFrame or pyarrow.Table or ibis.Table
-        A file, a pattern (``readings/*.parquet``), a folder or a list of files, CSV (also ``.csv.gz``) or
-        Parquet; a database URL (``duckdb://``, ``sqlite://``, ``postgres://``, whatever Ibis connects to)
-        with ``table``; a pandas or Polars frame or an Arrow table; or an Ibis table, returned as it is.
-        CSV columns are read as text on every engine, so that none of them guesses from the rows.
+        A file, a pattern (``readings/*.parquet``), a folder or a list of files: CSV (``.csv``, ``.tsv``, ``.txt``, also
+        with ``.gz``, or one inside a ``.zip``), JSON lines (``.jsonl``), Excel (``.xlsx``) or Parquet; a database URL
+        (``duckdb://``, ``sqlite://``, ``postgres://``, whatever Ibis connects to) with ``table``; a pandas or Polars
+        frame or an Arrow table; or an Ibis table, returned as it is. Columns of CSV, JSON and Excel are read as text
+        on every engine, so that none of them guesses from the rows.
     backend : str
         The engine for files and objects: ``"duckdb"``, ``"polars"``, ``"spark"``, or another that Ibis has.
     table : str, optional
-        The table's name, for a database URL.
-    delimiter : str
-        What stands between the fields of a CSV file.
+        The table's name, for a database URL; or the sheet's, for an Excel file of several.
+    delimiter : str, optional
+        What stands between the fields of a CSV file: a comma, or in a ``.tsv`` file a tab, if left out.
     options : mapping, optional
         Settings for the engine, e.g. ``{"memory_limit": "3GiB"}`` for DuckDB.
 
@@ -75,9 +84,11 @@ def open_source(
     if table is not None and not isinstance(table, str):
         raise refuse("table", table, "the name of a table")
     settings = dict(options or {})
+    check_delimiter(delimiter)
+    data = from_url(data)
     if isinstance(data, str) and "://" in data and not data.startswith(_REMOTE):
         return _from_database(data, table, settings)
-    if table is not None:
+    if table is not None and not (isinstance(data, str | Path) and _kind(str(data)) == "excel"):
         raise refuse("table", table, "left out unless the data is a database URL")
     engine = _engine_name(backend)
     if engine == "duckdb":
@@ -93,7 +104,7 @@ def open_source(
             f"reading {name} with {backend}",
             likely=likely,
         ):
-            return _from_files(files, engine, settings, delimiter)
+            return _from_files(files, engine, settings, delimiter, sheet=table)
     return _from_memory(_arrow(data), engine, settings)
 
 
@@ -121,7 +132,9 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
         if text.startswith(_REMOTE):
             found.append(text)
         elif _is(Path.is_dir, text):
-            found += sorted(str(path) for path in Path(text).iterdir() if _kind(path.name))
+            # What other programs leave beside their files begins with a dot or an underscore.
+            inside = (path for path in Path(text).rglob("*") if path.name[0] not in "._" and path.is_file())
+            found += sorted(str(path) for path in inside if _kind(path.name))
         elif _is(Path.is_file, text):
             found.append(text)
         else:
@@ -133,7 +146,8 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
         _refuse_unreadable(found, *kinds)
     if None in kinds or len(kinds) != 1:
         raise SourceError(
-            f"cannot tell how to read {shown(data)}; files must end in .csv, .csv.gz or .parquet, all alike"
+            f"cannot tell how to read {shown(data)}; files must end in .csv, .csv.gz, .tsv, .txt, .zip, .xlsx, .jsonl "
+            "or .parquet, all alike"
         )
     return found
 
@@ -158,9 +172,9 @@ def _refuse_unreadable(files: list[str], kind: str | None) -> None:
         remote = place.startswith(_REMOTE)
         if not remote and not Path(place).is_file():
             raise SourceError(f"{shown(place)} is not a plain file; write what comes through it to a file first")
-        if remote and kind == "csv":
+        if remote and kind != "parquet":
             raise SourceError(
-                f"CSV files are read from this machine only; download {shown(place)} first, or store Parquet there"
+                f"only Parquet files are read from elsewhere; download {shown(place)} first, or store Parquet there"
             )
 
 
@@ -169,18 +183,30 @@ def _kind(name: str) -> str | None:
     return next((kind for ending, kind in _ENDINGS.items() if name.lower().endswith(ending)), None)
 
 
-def _from_files(files: list[str], engine: str, settings: dict[str, Any], delimiter: str) -> Table:
-    if _kind(files[0]) == "csv":
-        return read_csv(files, engine=engine, settings=settings, delimiter=delimiter)
+def _from_files(
+    files: list[str], engine: str, settings: dict[str, Any], delimiter: str | None, *, sheet: str | None
+) -> Table:
+    kind = _kind(files[0])
+    if kind == "csv":
+        between = delimiter or usual_delimiter(files[0])
+        return read_csv(files, engine=engine, settings=settings, delimiter=between)
+    if kind == "json":
+        return _from_memory(from_json_files(files), engine, settings)
+    if kind in ("zip", "excel"):
+        if len(files) > 1:
+            raise SourceError(f"several {kind} files cannot be read as one table; name one, or save them as CSV")
+        loaded = from_zip(files[0], delimiter=delimiter) if kind == "zip" else from_excel(files[0], sheet=sheet)
+        return _from_memory(loaded, engine, settings)
     if engine == "polars":
         import polars
 
-        return _ibis().polars.connect().create_table(_fresh_name(), polars.scan_parquet(files))
+        return _ibis().polars.connect().create_table(_fresh_name(), polars.scan_parquet(files, hive_partitioning=False))
     if engine == "pyspark":
         from dpselect.tables.spark import spark_table
 
         return spark_table(lambda session: session.read.parquet(*files), settings)
-    return getattr(_ibis(), engine).connect(**settings).read_parquet(files)
+    options = {"hive_partitioning": False} if engine == "duckdb" else {}
+    return getattr(_ibis(), engine).connect(**settings).read_parquet(files, **options)
 
 
 def _fresh_name() -> str:
