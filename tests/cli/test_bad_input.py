@@ -25,7 +25,7 @@ ALL = (*TABLE, *DATES, "--epsilon", "1")
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (replaced(ALL, value="kWh"), "no column 'kWh' among its 3"),
+        (replaced(ALL, value="kWh"), "'kwh' differs from it only in case"),
         (replaced(ALL, user="who"), "no column 'who'"),
         (replaced(ALL, time="kwh"), "no time in column 'kwh' can be read"),
         (replaced(ALL, from_="2013-02-30"), "--from must be a date such as"),
@@ -73,7 +73,7 @@ def test_an_unreadable_file_is_named(dpselect: Callable[..., object], tmp_path: 
     assert ran.code == 2
     assert ran.err.count("\n") == 1
     assert "reading" in ran.err
-    text = tmp_path / "notes.txt"
+    text = tmp_path / "notes.md"
     text.write_text("hello")
     assert "must end in .csv" in dpselect("peak", text, *ALL).err
 

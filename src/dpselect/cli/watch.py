@@ -140,7 +140,8 @@ def watch(
     run.check(inputs=(*places(data), options.plan))
     line = options.line()
     # Persons, or a series: a table. Otherwise what comes is one question a line.
-    if data == "-" and table.user is None and table.maximum is None:
+    rows = (table.user is not None and table.sensitivity is None) or table.maximum is not None
+    if data == "-" and not rows:
         _refuse_table(table, periods, run)
         return _watch_stream(stream.plan(line, table), table, again, run)
     refuse_given("a table, whose periods say which they are", onward=again.onward or None)

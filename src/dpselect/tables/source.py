@@ -133,7 +133,7 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
             found.append(text)
         elif _is(Path.is_dir, text):
             # What other programs leave beside their files begins with a dot or an underscore.
-            inside = (path for path in Path(text).rglob("*") if path.name[0] not in "._" and path.is_file())
+            inside = (path for path in Path(text).rglob("*") if path.name[0] not in "._" and not path.is_dir())
             found += sorted(str(path) for path in inside if _kind(path.name))
         elif _is(Path.is_file, text):
             found.append(text)
