@@ -63,10 +63,10 @@ def calls() -> dict[str, Any]:
             answers[f"{key} loss"] = np.asarray(losses).ravel().tolist()
             answers[f"{key} epsilon"] = [float(watcher.epsilon(horizon=h)) for h in (1, 2, 50)]
             for until in ("first", "all"):
-                run = watcher.start(entropy=dp.SeededEntropy(5), until=until)
+                run = watcher.start(entropy=dp.SeededEntropy(5), resample=until == "first")
                 verdicts = run.ask_many(values[365])
                 answers[f"{key} {until}"] = [*np.flatnonzero(verdicts).tolist(), len(verdicts), run.loss.epsilon]
-                many = watcher.run_many(values[5], times=40, entropy=dp.SeededEntropy(6), until=until)
+                many = watcher.run_many(values[5], times=40, entropy=dp.SeededEntropy(6), resample=until == "first")
                 answers[f"{key} {until} many"] = [*many.verdicts.ravel().tolist(), many.loss.epsilon]
             for resample in (True, False):
                 vector = dp.SparseVector(watcher, budget=1.0, resample=resample, entropy=dp.SeededEntropy(8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import subprocess
@@ -320,6 +321,55 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
         assert refused > 0, "no line where two runs were being opened"
 
     @pytest.mark.parametrize("many", [False, True])
+    def test_a_handler_whose_runs_end_leaves_the_records_in_their_places(self, many: bool) -> None:
+        """The broken-into question opens its run after those of the handler ended: it must not overwrite theirs."""
+        at, reached = 0, True
+        while reached:
+            at += 1
+            svt = SparseVector(CLEAR, budget=0.5)
+            shown: list[list[int]] = []
+            _counted(svt, shown)
+            lines, _ = _asked_again_at(
+                at, svt, 0.0, handler=lambda svt=svt: [svt.ask(1.0) for _ in range(2)], many=many
+            )
+            reached = lines >= at
+            assert exact_loss(svt, shown) <= svt.spent * (1 + 1e-9), at
+            svt.close()
+            assert exact_loss(svt, shown) <= svt.spent * (1 + 1e-9), at
+            assert svt.spent == svt.filter.spent, at
+            assert sum(run.above for run in svt.runs) == len(svt.tops), at
+
+    @pytest.mark.parametrize("many", [False, True])
+    def test_a_handler_that_switches_never_gets_a_value_past_the_new_cut(self, many: bool) -> None:
+        """A question cut to one range is never put to a run whose price is that of another."""
+        at, reached = 0, True
+        while reached:
+            at += 1
+            svt = SparseVector(CLEAR, budget=0.5)
+            asked: list[tuple[Any, list[float]]] = []
+            _witnessed(svt, asked)
+            lines, _ = _asked_again_at(at, svt, 0.0, handler=lambda svt=svt: svt.switch(CLEAR, clip=0.1), many=many)
+            reached = lines >= at
+            svt.ask_many([0.0, 0.0])
+            for run, values in asked:
+                family = run.plan.watcher.family
+                assert all(family.lower <= value <= family.upper for value in values), at
+
+    def test_a_handler_that_closes_ends_the_answers(self) -> None:
+        at, reached = 0, True
+        while reached:
+            at += 1
+            svt = SparseVector(CLEAR, budget=0.5)
+            shown: list[list[int]] = []
+            _counted(svt, shown)
+            lines, _ = _asked_again_at(at, svt, 0.0, handler=svt.close)
+            reached = lines >= at
+            assert exact_loss(svt, shown) <= svt.spent * (1 + 1e-9), at
+            if reached:
+                assert svt.open_run is None, at
+                assert svt.filter.fits(0.4), at
+
+    @pytest.mark.parametrize("many", [False, True])
     def test_a_question_without_room_is_not_put_whoever_asks(self, many: bool) -> None:
         svt = SparseVector(WATCHER, budget=0.1)
         run = svt._start()
@@ -327,7 +377,9 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
         with pytest.raises(StateRefused, match="no room was made"):
             run._in_service(run._counts, 2 if many else 1, 1)
         with pytest.raises(StateRefused, match="no room was made"):
-            run.ask(0.0)
+            run.put(0.0)
+        with pytest.raises(StateRefused, match="no room was made"):
+            run.put_many(np.zeros(3))
         assert run._counts[2:] == (0, 0)
 
     def test_the_stated_loss_is_not_cut_to_the_budget(self) -> None:
@@ -337,35 +389,64 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
         assert svt.spent >= loss_table(WATCHER).loss(500, 0) > 0.1
 
 
-def _asked_again_at(at: int, svt: SparseVector, value: float) -> tuple[int, bool]:
-    """Ask, with a few more questions coming in before line ``at``: the lines seen, and whether there was an answer."""
-    folder = SparseVector.__module__.rsplit(".", 1)[0]
+def _asked_again_at(
+    at: int, svt: SparseVector, value: float, *, handler: Callable[[], Any] | None = None, many: bool = False
+) -> tuple[int, bool]:
+    """Ask, with ``handler`` (a few more questions) coming in before line ``at``.
+
+    The lines seen, and whether there was an answer.
+    """
     seen = 0
+
+    def more() -> None:
+        for _ in range(at % 3 + 1):
+            svt.ask(0.0)
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         nonlocal seen
-        if not frame.f_globals.get("__name__", "").startswith(folder):
+        if not frame.f_globals.get("__name__", "").startswith(("dpselect.composition", "dpselect.mechanisms.run")):
             return None
         if event == "line":
             seen += 1
             if seen == at:
                 sys.settrace(None)
-                try:
-                    for _ in range(at % 3 + 1):
-                        svt.ask(0.0)
-                except (BudgetExhausted, StateRefused):
-                    pass
+                with contextlib.suppress(BudgetExhausted, StateRefused):
+                    (handler or more)()
         return trace
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        svt.ask(value)
+        svt.ask_many(np.full(3, value)) if many else svt.ask(value)
     except (BudgetExhausted, StateRefused):
         return seen, False
     finally:
         sys.settrace(before)
     return seen, True
+
+
+def _witnessed(svt: SparseVector, asked: list[tuple[Any, list[float]]]) -> None:
+    """Keep every value that reaches a noisy threshold, with the run it was put to."""
+    start = svt._start
+
+    def started() -> Any:
+        run = start()
+        line, values = run._line, []
+        asked.append((run, values))
+
+        class Watched:
+            def ask(self, value: Any) -> bool:
+                values.append(value)
+                return line.ask(value)
+
+            def ask_many(self, many: Any, *, until: Any) -> Any:
+                values.extend(many)
+                return line.ask_many(many, until=until)
+
+        run._line = Watched()
+        return run
+
+    svt._start = started  # type: ignore[method-assign]
 
 
 def _counted(svt: SparseVector, shown: list[list[int]]) -> tuple[Any, Any]:

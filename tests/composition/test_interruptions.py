@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dpselect.composition
+import dpselect.mechanisms.run
 from dpselect.composition import PureFilter, SparseVector
 from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.loss_table import LossTable, loss_table
@@ -19,7 +20,8 @@ from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.privacy.family import QueryFamily
 
-FOLDER = str(Path(dpselect.composition.__file__).parent)
+#: Where an interruption is tried: all that keeps count of what was asked.
+PLACES = (str(Path(dpselect.composition.__file__).parent), dpselect.mechanisms.run.__file__)
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02)
 OTHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.03, sigma_query=0.03)
@@ -27,12 +29,12 @@ BUDGET = 20.0
 
 
 def interrupted(action: Callable[[], Any], *, at: int, by: type[BaseException]) -> bool:
-    """Run ``action`` and raise at its ``at``-th line inside the composition room; whether that line was reached."""
+    """Run ``action`` and raise at its ``at``-th line where counts are kept; whether that line was reached."""
     seen = 0
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         nonlocal seen
-        if not frame.f_code.co_filename.startswith(FOLDER):
+        if not frame.f_code.co_filename.startswith(PLACES):
             return None
         if event == "line":
             seen += 1
@@ -65,7 +67,7 @@ class Witness:
     def ask(self, value: float) -> None:
         svt = self.svt
         started: list[BudgetedRun] = []
-        before = svt._run if svt._run is not None and not svt._run.over else None
+        before = svt._run if svt._run is not None and svt._run.open else None
         original = svt._start
         svt._start = lambda: started.append(original()) or started[-1]  # type: ignore[method-assign,func-returns-value]
         try:
@@ -80,7 +82,7 @@ class Witness:
 
     @property
     def truth(self) -> float:
-        return sum(float(np.asarray(run._plan.watcher.loss(below=m, above=k))) for run, m, k in self.runs)
+        return sum(float(np.asarray(run.plan.watcher.loss(below=m, above=k))) for run, m, k in self.runs)
 
 
 ACTIONS: dict[str, Callable[[SparseVector], Any]] = {
@@ -197,7 +199,7 @@ def test_a_settled_run_refuses_to_answer() -> None:
     assert run is not None
     svt.renew()
     spent = filter.spent
-    for ask in (lambda: run.ask(0.1), lambda: run.ask_stretch(np.array([0.1, 0.2]))):
+    for ask in (lambda: run.put(0.1), lambda: run.put_many(np.array([0.1, 0.2]))):
         with pytest.raises(StateRefused, match="ended"):
             ask()
     assert filter.spent == spent

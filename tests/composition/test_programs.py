@@ -75,7 +75,7 @@ def at_line(count: int, action: Callable[[], Any], inserted: Callable[[], Any]) 
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         nonlocal seen
-        if not frame.f_globals.get("__name__", "").startswith("dpselect.composition"):
+        if not frame.f_globals.get("__name__", "").startswith(("dpselect.composition", "dpselect.mechanisms.run")):
             return None
         if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith(
             "with "
@@ -151,10 +151,10 @@ class Programs(RuleBasedStateMachine):
         for vector in self.vectors:
             run = vector._run
             if run is not None and run._line is line:
-                return run._plan.watcher
+                return run.plan.watcher
         found = [one for one in gc.get_referrers(line) if type(one).__name__ == "BudgetedRun"]
         assert found, "a noisy threshold that no run holds was asked"
-        return found[0]._plan.watcher
+        return found[0].plan.watcher
 
     def teardown(self) -> None:
         for name, original in getattr(self, "_undo", []):

@@ -142,7 +142,7 @@ def watcher_probabilities(name: str, until: str) -> Callable[[float], NDArray[np
 def stream(name: str, until: str) -> Case:
     def draw(factor: float, times: int, entropy: Entropy) -> Answers:
         watcher = WATCHERS[name][0](0.5 * factor, factor)
-        runs = watcher.run_many(STREAM, times=times, entropy=entropy, until=until)
+        runs = watcher.run_many(STREAM, times=times, entropy=entropy, resample=until == "first")
         return number_of(runs.verdicts, until)
 
     return Case(draw, watcher_probabilities(name, until))
@@ -155,7 +155,7 @@ def single_stream(name: str, until: str, *, vectorised: bool) -> Case:
         watcher = WATCHERS[name][0](0.5 * factor, factor)
         rows = np.full((times, 4), -1, dtype=np.int8)
         for row in rows:
-            run = watcher.start(entropy=entropy, until=until)
+            run = watcher.start(entropy=entropy, resample=until == "first")
             if vectorised:
                 verdicts = run.ask_many(STREAM)
                 row[: len(verdicts)] = verdicts

@@ -35,7 +35,7 @@ def test_a_run_costs_nothing_before_its_first_answer(watcher: Any) -> None:
 
 @every_watcher
 def test_the_loss_of_an_open_run_is_that_of_its_transcript_so_far(watcher: Any) -> None:
-    run = watcher.start(until="all")
+    run = watcher.start(resample=False)
     seen = [run.loss.epsilon]
     for value, verdict in [(0.1, Verdict.BELOW), (0.2, Verdict.BELOW), (0.9, Verdict.ABOVE), (0.1, Verdict.BELOW)]:
         assert run.ask(value) is verdict
@@ -65,7 +65,7 @@ def test_a_scan_tells_nothing_of_what_comes_after_the_first_top(watcher: Any) ->
 
 @every_watcher
 def test_a_run_told_to_go_on_answers_everything_under_one_threshold(watcher: Any) -> None:
-    run = watcher.start(until="all")
+    run = watcher.start(resample=False)
     assert run.ask_many([0.1, 0.9, 0.1, 0.9]).tolist() == [False, True, False, True]
     assert (run.below, run.above, run.open) == (2, 2, True)
     run.close()
@@ -98,7 +98,7 @@ def test_a_forked_child_cannot_use_its_parents_threshold(watcher: Any) -> None:
 
 @every_watcher
 def test_threads_lose_no_answer_between_them(watcher: Any) -> None:
-    run = watcher.start(until="all")
+    run = watcher.start(resample=False)
     with ThreadPoolExecutor(4) as pool:
         told = list(pool.map(run.ask, [0.1, 0.9] * 2000))
     assert (run.below, run.above) == (told.count(Verdict.BELOW), told.count(Verdict.ABOVE))
@@ -107,18 +107,18 @@ def test_threads_lose_no_answer_between_them(watcher: Any) -> None:
 
 @every_watcher
 def test_the_text_of_a_run_shows_counts_only(watcher: Any) -> None:
-    run = watcher.start(until="all")
+    run = watcher.start(resample=False)
     run.ask_many([0.1234, 0.9])
     assert repr(run) == "<Run of 1 below and 1 above, open>"
 
 
 @every_watcher
 def test_unknown_ways_to_run_are_refused(watcher: Any) -> None:
-    for wrong in ({"until": "twice"}, {"outside": "ignore"}):
+    for wrong in ({"resample": "twice"}, {"outside": "ignore"}):
         with pytest.raises(InvalidParameter):
             watcher.start(**wrong)
     with pytest.raises(InvalidParameter):
-        watcher.run_many([0.1], times=3, until="twice")
+        watcher.run_many([0.1], times=3, resample="twice")
 
 
 @every_watcher
@@ -132,7 +132,7 @@ def test_many_runs_cost_the_sum_of_their_transcripts(watcher: Any) -> None:
 
 def test_seeded_runs_repeat_and_say_so() -> None:
     watcher = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.3, sigma_query=0.3)
-    first, second = (watcher.start(entropy=SeededEntropy(9), until="all") for _ in range(2))
+    first, second = (watcher.start(entropy=SeededEntropy(9), resample=False) for _ in range(2))
     values = np.full(1000, 0.5)
     assert first.ask_many(values).tolist() == second.ask_many(values).tolist()
     assert first.noise == "reproducible"

@@ -44,7 +44,8 @@ class Clipper:
             near = watcher.family.near(watcher.threshold, below=self.clip[0], above=self.clip[1])
             self.clipped = replace(watcher, family=near)
         self._family = watcher.family
-        self._lower, self._upper = self.clipped.family.lower, self.clipped.family.upper
+        #: Doubles within these ends need no cutting.
+        self.lower, self.upper = self.clipped.family.lower, self.clipped.family.upper
 
     def admit_one(self, value: PrivateValues, *, threshold: float | None = None) -> float | Fraction:
         """One value, cut; with a threshold of its own, moved so that its distance from ρ is the one from that."""
@@ -53,9 +54,9 @@ class Clipper:
             # In fractions: rounding the difference could move neighbours further apart than the sensitivity.
             public = Fraction(one(finite, "threshold", threshold))
             number = Fraction(number) - public + Fraction(self.watcher.threshold)
-        if number < self._lower:
-            return self._lower
-        return self._upper if number > self._upper else number
+        if number < self.lower:
+            return self.lower
+        return self.upper if number > self.upper else number
 
     def admit(self, values: PrivateValues) -> FloatArray | Sequence[Fraction]:
         """Many values, cut."""
@@ -63,8 +64,8 @@ class Clipper:
         if self.clip is None:
             return numbers
         if isinstance(numbers, np.ndarray):
-            return np.minimum(np.maximum(numbers, self._lower), self._upper)
-        lower, upper = Fraction(self._lower), Fraction(self._upper)
+            return np.minimum(np.maximum(numbers, self.lower), self.upper)
+        lower, upper = Fraction(self.lower), Fraction(self.upper)
         return [min(max(number, lower), upper) for number in numbers]
 
 

@@ -237,11 +237,11 @@ class Filter(ABC):
             self._held = held if self._held is None else self._held
             if self._held is not held:
                 raise StateRefused("this filter already has an open run; end that one first")
-            # From here on nothing else is counted.
+            # From here on nothing else is counted, but by a signal handler that ends this very run and starts its own:
+            # then what was worked out here is stale, and the hold is gone.
             try:
-                terms = self.check_run(watcher, horizon=horizon)
-                held._allowed = terms.allowed
-                self._books = terms.books
+                held._allowed, books = self.check_run(watcher, horizon=horizon)
+                self._books = books if self._held is held else self._books
             except BaseException:
                 self._held = None if self._held is held else self._held
                 raise

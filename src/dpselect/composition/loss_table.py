@@ -12,12 +12,12 @@ import bisect
 import functools
 import math
 import threading
-from typing import NamedTuple
 
 import numpy as np
 
 from dpselect.checks import FloatArray
 from dpselect.composition.filter import Watcher
+from dpselect.mechanisms.run import Reach
 
 _FIRST_BLOCK = 64
 #: Runs longer than this are looked up by doubling and bisection instead of in a table.
@@ -30,17 +30,6 @@ _PER_DOUBLING = 256
 _LONGEST_DOUBLINGS = 51
 #: A run that keeps its threshold looks at most so many times further than it has come.
 _GROWTH = 16.0
-
-
-class Reach(NamedTuple):
-    """Questions fit while the run holds at most ``below`` ⊥ and ``above`` ⊤ before them.
-
-    ``final`` says that nothing beyond fits; otherwise further questions may, and are looked at when they come.
-    """
-
-    below: int
-    above: int
-    final: bool
 
 
 class LossTable:

@@ -89,7 +89,7 @@ def save(svt: SparseVector, *, key: bytes | None) -> str:
         # An interruption may have kept an answer from being written down as given.
         "questions": max(svt.questions, 0 if run is None else run.below + run.above),
         "open": svt._open,
-        "run": None if run is None else {"below": run.below, "above": run.above, "charge": run.loss},
+        "run": None if run is None else {"below": run.below, "above": run.above, "charge": run.spent},
         "noise": svt._noise,
     }
     return json.dumps({**body, "digest": _digest(body, key)}, indent=2, allow_nan=False)

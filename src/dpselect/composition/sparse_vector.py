@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
 from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher
+from dpselect.composition.loss_table import loss_table
 from dpselect.composition.realised import PureFilter
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
@@ -109,7 +111,7 @@ class SparseVector:
             raise refuse("resample", resample, f"True with {type(self._filter).__name__}, whose runs end at a ⊤")
         cap = None if horizon is None else int(one(counts, "horizon", horizon, least=1))
         door = Clipper(watcher, clip=clip, outside=outside)
-        return door, RunPlan(door.clipped, resample, cap)
+        return door, RunPlan(door.clipped, resample, cap, loss_table(door.clipped))
 
     def __repr__(self) -> str:
         return f"<SparseVector at {self.spent} after {self.questions} questions, {len(self.tops)} above>"
@@ -178,7 +180,7 @@ class SparseVector:
         with self._lock:
             total, run = ExactSum(self._transcript.ended.units), self._uncounted
             if run is not None:
-                total.add(run.loss)
+                total.add(run.spent)
             return total.upward()
 
     @property
@@ -193,7 +195,7 @@ class SparseVector:
             left, run = self._filter.remaining, self._uncounted
             if self._filter.takes_open_run and run is not None:
                 open_cost = ExactSum()
-                open_cost.add(run.loss)
+                open_cost.add(run.spent)
                 return open_cost.left(left)
             return left
 
@@ -227,17 +229,25 @@ class SparseVector:
         InvalidData
             The value cannot be used; nothing was spent.
         """
-        self._check_process()
+        if self._process != process():
+            raise _forked()
         with self._lock:
-            self._make_room()
-            number = self._door.admit_one(value, threshold=threshold)
-            if type(value) is not float or threshold is not None:
+            run = self._run
+            if run is None or not self._open or not run.ready():
+                self._make_room()
+            door, plan = self._mode
+            if type(value) is float and threshold is None and door.lower <= value <= door.upper:
+                number: float | Fraction = value
+            else:
+                number = door.admit_one(value, threshold=threshold)
                 # Turning it into a number may have run code of the caller's, which may have asked in its turn.
                 self._make_room()
             run = self._run or self._start()
-            above = run.ask(number)
+            if run.plan is not plan:
+                raise _switched()
+            above = run.put(number)
             self._transcript.answer(above)
-            if run.over and self._run is run:
+            if run.done and self._run is run:
                 self._end()
             return Verdict.ABOVE if above else Verdict.BELOW
 
@@ -251,23 +261,40 @@ class SparseVector:
         self._check_process()
         with self._lock:
             self._make_room()
-            numbers = self._door.admit(values)
+            door, plan = self._mode
+            numbers = door.admit(values)
             self._make_room()
             verdicts = np.empty(len(numbers), dtype=np.bool_)
             at, stride = 0, _FIRST_STRIDE
-            while at < len(numbers) and (at == 0 or self.fits):
-                run = self._run or self._start()
-                answers = run.ask_stretch(numbers[at : at + stride])
-                self._transcript.answer_many(answers)
+            while at < len(numbers):
+                run = self._next_run(started=at > 0)
+                if run is None or run.plan is not plan:
+                    break
+                answers, tops = run.put_many(numbers[at : at + stride])
+                self._transcript.answer_many(answers, tops=tops)
                 verdicts[at : at + len(answers)] = answers
                 at += len(answers)
-                if run.over:
-                    if self._run is run:
-                        self._end()
-                    stride = _FIRST_STRIDE
-                else:
+                if not run.done:
                     stride = min(2 * stride, _LONGEST_STRIDE)
+                    continue
+                if self._run is run:
+                    self._end()
+                stride = _FIRST_STRIDE
+            if at == 0:
+                raise _switched()
             return verdicts[:at]
+
+    def _next_run(self, *, started: bool) -> BudgetedRun | None:
+        """The run for the next questions; once there are answers to give back, None where nothing more fits."""
+        try:
+            run = self._run
+            if run is not None and not (self._open and run.ready()):
+                self._make_room()
+            return self._run or self._start()
+        except (BudgetExhausted, StateRefused):
+            if started:
+                return None
+            raise
 
     async def watch(self, stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Verdict]:
         """Verdicts for a stream as it comes; ends with the stream, or before a question that does not fit.
@@ -309,9 +336,12 @@ class SparseVector:
         with self._lock:
             kept = self._plan.resample if resample is None else resample
             # Looked at before the run is ended: a refused switch changes nothing.
-            door, plan = self._planned(watcher, clip=clip, outside=self._door.outside, resample=kept, horizon=horizon)
-            self.renew()
-            self._mode = door, plan
+            mode = self._planned(watcher, clip=clip, outside=self._door.outside, resample=kept, horizon=horizon)
+            switched = False
+            while not switched:
+                self.renew()
+                # In one step: a run that a handler started in the meantime belongs to the mechanism before.
+                if self._run is None: self._mode, switched = mode, True  # noqa: E701 # fmt: skip
 
     def close(self) -> None:
         """End the open run, charging what it cost, and refuse all further questions."""
@@ -324,24 +354,29 @@ class SparseVector:
         """Raise unless one more question may be asked; spends nothing and looks at no data."""
         run = self._run
         if run is not None:
-            if self._open and not run.over:
+            if self._open and run.open:
                 run.make_room()
                 return
             # An interruption came before the run was ended.
             self._end()
-        if not self._open:
-            raise StateRefused("this sparse vector is closed; nothing more can be asked")
+        self._check_open()
         check_fits(self._plan, self._filter)
 
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StateRefused("this sparse vector is closed; nothing more can be asked")
+
     def _start(self) -> BudgetedRun:
-        run = BudgetedRun(self._plan, filter=self._filter, place=self._transcript.ended_runs)
-        # Kept before it is opened: whatever interrupts the opening, there is a run to be ended. And only where there is
-        # none: a handler that asked in the meantime has its own.
-        self._run = run if self._run is None else self._run
+        plan, done = self._mode[1], self._transcript
+        run = BudgetedRun(plan, filter=self._filter)
+        # Kept before it begins: whatever interrupts the beginning, there is a run to be ended. In one step with its
+        # place, and only where there is none: a handler that came in has its own, or has ended some, or has closed.
+        if self._run is None and self._open and self._mode[1] is plan: run.place, self._run = done.ended_runs, run  # noqa: E701 # fmt: skip
         try:
             if self._run is run:
-                run.open(entropy=self._entropy)
+                run.begin(entropy=self._entropy)
             if self._run is not run:
+                self._check_open()
                 raise StateRefused("a question came in while the run for this one was being opened; ask it again")
         except BaseException:
             run.settle()
@@ -362,7 +397,7 @@ class SparseVector:
 
     def _check_process(self) -> None:
         if self._process != process():
-            raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
+            raise _forked()
 
     def save(self, *, key: bytes | None = None) -> str:
         """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.
@@ -375,7 +410,7 @@ class SparseVector:
 
         self._check_process()
         with self._lock:
-            if self._run is not None and self._run.over:
+            if self._run is not None and not self._run.open:
                 self._end()
             self._filter._claim_for_saving(self, None if self._run is None else self._run.held)
             return save(self, key=key)
@@ -386,6 +421,14 @@ class SparseVector:
         from dpselect.composition.saved_state import restore
 
         return restore(text, key=key, entropy=entropy)
+
+
+def _forked() -> StateRefused:
+    return StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
+
+
+def _switched() -> StateRefused:
+    return StateRefused("the mechanism was switched while this question was on its way; ask it again")
 
 
 async def _one_by_one(values: Iterable[Any]) -> AsyncIterator[Any]:

@@ -26,7 +26,7 @@ class Transcript:
     --------
     >>> transcript = Transcript()
     >>> transcript.answer(False)
-    >>> transcript.answer_many(np.array([False, True]))
+    >>> transcript.answer_many(np.array([False, True]), tops=1)
     >>> transcript.end_run(RunRecord(below=2, above=1, epsilon=0.25))
     >>> transcript.questions, transcript.tops.tolist(), transcript.ended.upward()
     (3, [2], 0.25)
@@ -37,6 +37,8 @@ class Transcript:
         self._tops = array("q")
         #: Three doubles per run (counts stay below 2^53), written in one step.
         self._records = array("d")
+        #: How many runs ended. Read and compared by others in one step, so an attribute and no property.
+        self.ended_runs = 0
         #: How many of the records are in the sum, and the sum: replaced together.
         self._summed = 0, (ExactSum() if ended is None else ended)
 
@@ -48,26 +50,22 @@ class Transcript:
     @property
     def runs(self) -> tuple[RunRecord, ...]:
         """The runs that ended, in order."""
-        records = iter(self._records)
+        records = iter(self._records[: 3 * self.ended_runs])
         return tuple(
             RunRecord(int(below), int(above), epsilon)
             for below, above, epsilon in zip(records, records, records, strict=True)
         )
 
     @property
-    def ended_runs(self) -> int:
-        """How many runs ended."""
-        return len(self._records) // 3
-
-    @property
     def ended(self) -> ExactSum:
         """What the runs that ended cost, added exactly."""
         count, total = self._summed
-        if count < self.ended_runs:
+        now = self.ended_runs
+        if count < now:
             total = ExactSum(total.units)
-            for epsilon in self._records[3 * count + 2 :: 3]:
+            for epsilon in self._records[3 * count + 2 : 3 * now : 3]:
                 total.add(epsilon)
-            self._summed = self.ended_runs, total
+            self._summed = now, total
         return total
 
     def answer(self, above: bool) -> None:
@@ -77,13 +75,20 @@ class Transcript:
         if above:
             self._tops.append(place)
 
-    def answer_many(self, above: NDArray[np.bool_]) -> None:
-        """Write down answers in order."""
+    def answer_many(self, above: NDArray[np.bool_], *, tops: int) -> None:
+        """Write down answers in order, ``tops`` of them ⊤."""
         place = self.questions
         self.questions = place + len(above)
+        if tops == 0:
+            return
+        if tops == 1 and above[-1]:  # the usual end of a run, without a search
+            self._tops.append(place + len(above) - 1)
+            return
         self._tops.frombytes((np.flatnonzero(above) + place).astype(np.int64).tobytes())
 
     def end_run(self, run: RunRecord, *, place: int | None = None) -> None:
         """Write down a run that ended; with its ``place``, twice is as good as once."""
-        at = 3 * (self.ended_runs if place is None else place)
-        self._records[at : at + 3] = array("d", run)
+        at = self.ended_runs if place is None else place
+        self._records[3 * at : 3 * at + 3] = array("d", run)
+        # In one step: whoever came in between has written this very run down, and perhaps others after it.
+        if self.ended_runs == at: self.ended_runs = at + 1  # noqa: E701 # fmt: skip

@@ -17,7 +17,7 @@ from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import scan_rows
-from dpselect.noise.scan import NoisyThreshold, Until
+from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.classical_threshold import TranscriptBound, threshold_epsilon, threshold_loss, threshold_scales
 from dpselect.privacy.concentrated import pure_renyi
 from dpselect.privacy.conversions import renyi_to_probabilistic
@@ -107,10 +107,13 @@ class AboveThreshold(ABC):
         self,
         *,
         entropy: Entropy = SYSTEM_ENTROPY,
-        until: Until = "first",
+        resample: bool = True,
         outside: OutsidePolicy = "refuse",
     ) -> Run:
-        """Draw the noisy threshold and open a run that ends at its first ⊤, or never with ``until="all"``.
+        """Draw the noisy threshold and open a run.
+
+        With ``resample`` it ends at its first ⊤, and the next run draws a new threshold; without, it goes on under the
+        one it has.
 
         >>> from dpselect import GaussianAboveThreshold
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
@@ -122,10 +125,12 @@ class AboveThreshold(ABC):
         True
         """
         noise = noise_of(entropy)
-        _check_until(until)
+        _check_resample(resample)
         if not isinstance(outside, str) or outside not in ("refuse", "clip"):
             raise refuse("outside", outside, '"refuse" or "clip"')
-        return Run(self, line=self.noisy_threshold(entropy=entropy), until=until, outside=outside, noise=noise)
+        run = Run(self, resample=resample, outside=outside, noise=noise)
+        run.draw(entropy=entropy)
+        return run
 
     def run_many(
         self,
@@ -133,12 +138,12 @@ class AboveThreshold(ABC):
         *,
         times: int,
         entropy: Entropy = SYSTEM_ENTROPY,
-        until: Until = "first",
+        resample: bool = True,
         outside: OutsidePolicy = "refuse",
     ) -> Runs:
         """``times`` independent runs over the same values, doubles only: for simulations."""
         noise = noise_of(entropy)
-        _check_until(until)
+        _check_resample(resample)
         admitted = admit(values, family=self.family, outside=outside)
         number = int(one(counts, "times", times, least=1))
         if not isinstance(admitted, np.ndarray):
@@ -151,7 +156,7 @@ class AboveThreshold(ABC):
             scale_query=scale_query,
             law=self.law,
             entropy=entropy,
-            until=until,
+            until="first" if resample else "all",
         )
         return Runs.priced(self, verdicts, noise=noise)
 
@@ -225,6 +230,6 @@ class ClassicalAboveThreshold(AboveThreshold):
         return cls(family, threshold=threshold, scale_threshold=first, scale_query=second)
 
 
-def _check_until(until: Until) -> None:
-    if not isinstance(until, str) or until not in ("first", "all"):
-        raise refuse("until", until, '"first" or "all"')
+def _check_resample(resample: bool) -> None:
+    if not isinstance(resample, bool):
+        raise refuse("resample", resample, "True or False")

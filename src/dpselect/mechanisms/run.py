@@ -1,33 +1,57 @@
-"""One open run of above threshold: a noisy threshold, its questions, and what they cost so far."""
+"""One run of above threshold: a noisy threshold, its questions, and what they cost so far."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.checks import FloatArray
 from dpselect.errors import StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
-from dpselect.noise.entropy import process
+from dpselect.noise.entropy import Entropy, process
 from dpselect.noise.rows import VerdictRows
-from dpselect.noise.scan import NoisyThreshold, Until
+from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.classical import upward
 from dpselect.privacy.loss import RealisedLoss
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.above_threshold import AboveThreshold
 
+#: From so many questions on, answering all of them at once beats stopping at each ⊤.
+_WORTH_ALL = 64
+
+
+class Reach(NamedTuple):
+    """Questions fit while the run holds at most ``below`` ⊥ and ``above`` ⊤ before them.
+
+    ``final`` says that nothing beyond fits; otherwise further questions may, and are looked at when they come.
+    """
+
+    below: int
+    above: int
+    final: bool
+
+
+#: The reach of a run that no budget limits.
+UNLIMITED = Reach(below=2**53, above=2**53, final=True)
+
 
 class Run:
     """Questions against one noisy threshold, and an odometer.
 
-    With ``until="first"`` the run ends at its first ⊤. With ``until="all"`` it goes on under the same noisy
-    threshold, which the loss accounts for. :attr:`loss` is a function of the answers, so it may be published.
+    With ``resample`` the run ends at its first ⊤, and the next run draws a new threshold. Without it the run goes on
+    under the same noisy threshold, which the loss accounts for. :attr:`loss` is a function of the answers, so it may be
+    published.
+
+    A run can be interrupted at any line and stays safe: questions count at their worst from before the noise is
+    looked at until their answers are counted, and a run left in between answers no more.
 
     A run holds secret noise: it cannot be copied or pickled, and a forked child cannot use its parent's.
 
@@ -49,87 +73,159 @@ class Run:
         self,
         mechanism: AboveThreshold,
         *,
-        line: NoisyThreshold,
-        until: Until,
-        outside: OutsidePolicy,
-        noise: Noise,
+        resample: bool = True,
+        horizon: int | None = None,
+        outside: OutsidePolicy = "refuse",
+        noise: Noise = "private",
+        reach: Reach = UNLIMITED,
     ) -> None:
         self._mechanism = mechanism
-        self._line = line
-        self._until = until
+        self._resample = resample
+        self._horizon = horizon
         self._outside: OutsidePolicy = outside
-        self._below = 0
-        self._above = 0
-        self._open = True
-        # Two threads must not lose a count between them; a forked child must not wait for a lock it copied.
-        self._lock = threading.Lock()
-        self._process = process()
         #: Whether the noise can be repeated by someone who knows the seed.
         self.noise: Noise = noise
+        #: ⊥ and ⊤ answered; questions being answered, and how many of those can be ⊤. Replaced together, so that an
+        #: answer is either counted or still due at its worst.
+        self._counts = 0, 0, 0, 0
+        self._reach = reach
+        self._line: NoisyThreshold | None = None
+        #: A ⊤ that ends the run, the horizon, or the end that somebody put to it.
+        self.done = False
+        # Two threads must not lose a count between them; a signal handler must not wait for its own thread.
+        self._lock = threading.RLock()
+        self._process = process()
 
     def __repr__(self) -> str:
-        return f"<Run of {self._below} below and {self._above} above, {'open' if self._open else 'ended'}>"
+        return (
+            f"<{type(self).__name__} of {self.below} below and {self.above} above, {'open' if self.open else 'ended'}>"
+        )
 
     def __reduce__(self) -> str:
         raise StateRefused("a run holds secret noise and is not copied or pickled; start a new run")
 
+    def draw(self, *, entropy: Entropy) -> None:
+        """Draw the noise of the threshold; nothing is answered before."""
+        self._line = self._mechanism.noisy_threshold(entropy=entropy)
+
     @property
     def below(self) -> int:
         """How many ⊥ were answered."""
-        return self._below
+        return self._counts[0]
 
     @property
     def above(self) -> int:
         """How many ⊤ were answered."""
-        return self._above
+        return self._counts[1]
 
     @property
     def open(self) -> bool:
         """Whether the run takes more questions."""
-        return self._open
+        return not self.done and self._counts[2] == 0 and self._line is not None
+
+    @property
+    def spent(self) -> float:
+        """ε of the answers so far: more for every further answer, nothing before the first.
+
+        Questions that an interruption left without an answer count at their worst.
+        """
+        return worst_loss(self._price, *self._counts)
 
     @property
     def loss(self) -> RealisedLoss:
-        """What the answers so far cost; more for every further answer, nothing before the first."""
-        return RealisedLoss(epsilon=float(self._mechanism.loss(below=self._below, above=self._above)))
+        """:attr:`spent` as a loss, for an odometer."""
+        return RealisedLoss(epsilon=self.spent)
+
+    def _price(self, below: int, above: int) -> float:
+        return float(self._mechanism.loss(below=below, above=above))
 
     def ask(self, value: PrivateValues) -> Verdict:
         """⊥ or ⊤ for one value."""
         number = admit_one(value, family=self._mechanism.family, outside=self._outside)
         self._check_process()
         with self._lock:
-            self._check_open()
-            if self._line.ask(number):
-                self._above += 1
-                self._open = self._until == "all"
-                return Verdict.ABOVE
-            self._below += 1
-            return Verdict.BELOW
+            return Verdict.ABOVE if self.put(number) else Verdict.BELOW
 
     def ask_many(self, values: PrivateValues) -> NDArray[np.bool_]:
         """Verdicts in order, ⊤ as ``True``; the array ends with the first ⊤ where the run does."""
         numbers = admit(values, family=self._mechanism.family, outside=self._outside)
         self._check_process()
         with self._lock:
-            self._check_open()
-            verdicts = self._line.ask_many(numbers, until=self._until)
-            above = int(np.count_nonzero(verdicts))
-            self._above += above
-            self._below += len(verdicts) - above
-            self._open = self._until == "all" or above == 0
-        return verdicts
+            return self.put_many(numbers)[0]
 
     def close(self) -> None:
         """End the run; what was answered stays paid for, and nothing more can be asked."""
-        self._open = False
+        self.done = True
+
+    def put(self, number: float | Fraction) -> bool:
+        """One answer, for a number that was admitted; who shares the run between threads holds a lock."""
+        counts = self._counts
+        below, above, _, _ = counts
+        if self._in_service(counts, 1, 1).ask(number):
+            self._answered(below, above + 1)
+            return True
+        self._answered(below + 1, above)
+        return False
+
+    def put_many(self, numbers: FloatArray | Sequence[Fraction]) -> tuple[NDArray[np.bool_], int]:
+        """Answers to the first of these numbers, as many as surely fit, and how many of them are ⊤."""
+        counts = self._counts
+        below, above, _, _ = counts
+        reach = self._reach
+        fitting = reach.below - below + 1
+        if self._horizon is not None:
+            fitting = min(fitting, self._horizon - below - above)
+        whatever = min(fitting, reach.above - above + 1)
+        if not self._resample and (whatever >= _WORTH_ALL or whatever >= len(numbers)):
+            asked = numbers[: max(1, whatever)]
+            answers = self._in_service(counts, len(asked), len(asked)).ask_many(asked, until="all")
+            tops = int(np.count_nonzero(answers))
+        else:
+            asked = numbers[: max(1, fitting)]
+            answers = self._in_service(counts, len(asked), 1).ask_many(asked, until="first")
+            tops = int(answers[-1])
+        self._answered(below + len(answers) - tops, above + tops)
+        return answers, tops
+
+    def _in_service(self, counts: tuple[int, int, int, int], questions: int, tops: int) -> NoisyThreshold:
+        """The noisy threshold, with so many questions counted at their worst from now on.
+
+        First they are counted, then there is a last look at the room: whatever runs in between (a signal handler, a
+        finaliser) and asks in its turn finds a run that is over and charged for them.
+        """
+        line = self._line
+        below, above, due, _ = counts
+        if self.done or due or line is None:
+            raise StateRefused("this run has ended and answers no more; start a new one, with a new noisy threshold")
+        asked = below, above, questions, tops
+        # In one step: what came in since the counts were read has changed them, or has ended the run and charged it.
+        if self._counts is counts and not self.done: self._counts = asked  # noqa: E701 # fmt: skip
+        if self._counts is not asked:
+            raise StateRefused("another question came in before this one was put; ask it again")
+        reach = self._reach
+        if below + questions - 1 > reach.below or above + tops - 1 > reach.above:
+            self._counts = counts
+            raise StateRefused("no room was made for this question; it was not asked")
+        return line
+
+    def _answered(self, below: int, above: int) -> None:
+        if (self._resample and above) or below + above == self._horizon:
+            self.done = True
+        self._counts = below, above, 0, 0
 
     def _check_process(self) -> None:
         if self._process != process():
             raise StateRefused("this run belongs to the process that started it; a forked child must start its own")
 
-    def _check_open(self) -> None:
-        if not self._open:
-            raise StateRefused("this run has ended; start a new one, with a new noisy threshold")
+
+def worst_loss(loss: Callable[[int, int], float], below: int, above: int, due: int, tops: int) -> float:
+    """The most that so many answers can have cost, with ``due`` more of which up to ``tops`` are ⊤."""
+    if due == 0:
+        return loss(below, above)
+    if tops == 1:
+        return max(loss(below + due, above), loss(below + due - 1, above + 1))
+    # Losses grow with every answer, so this corner is above all that the questions can have brought.
+    return loss(below + due, above + tops)
 
 
 @dataclass(frozen=True, eq=False)
