@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import itertools
 import linecache
 import math
@@ -33,12 +32,24 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dpselect.composition import Odometer, PureFilter, SparseVector
+from dpselect.composition import (
+    AdvancedFilter,
+    Filter,
+    Odometer,
+    PureFilter,
+    RepairedReportingFilter,
+    SparseVector,
+    ZCDPFilter,
+)
+from dpselect.composition.exact_sum import in_units
+from dpselect.composition.run_prices import pure_price
 from dpselect.errors import BudgetExhausted, InvalidData, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.mechanisms.run import Run
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.scan import NoisyThreshold
+from dpselect.privacy.concentrated import pure_rho
 from dpselect.privacy.family import QueryFamily
 
 GENERAL = QueryFamily(lower=0, upper=1, sensitivity=0.05)
@@ -48,6 +59,13 @@ WATCHERS = [
     GaussianAboveThreshold(MONOTONE, threshold=0.4, sigma_threshold=0.5, sigma_query=0.3),
     LaplaceAboveThreshold(MONOTONE, threshold=0.5, scale_threshold=1.0, scale_query=2.0),
 ]
+#: The four ways to keep a promise: by the question, by the run with a chance, and by declared prices in two units.
+FILTERS: dict[str, Callable[[float], Filter]] = {
+    "pure": PureFilter,
+    "repaired": lambda budget: RepairedReportingFilter(epsilon=budget, delta=0.05),
+    "advanced": lambda budget: AdvancedFilter(epsilon=budget, delta=1e-3),
+    "zcdp": ZCDPFilter,
+}
 CLIPS = [None, 0.3, (0.2, 0.4)]
 REFUSED = (BudgetExhausted, StateRefused, InvalidData)
 #: How many steps were taken, over all programs of a test.
@@ -98,6 +116,7 @@ class Programs(RuleBasedStateMachine):
     """One budget, and whoever spends it."""
 
     @initialize(
+        kind=st.sampled_from(["pure", "pure", *FILTERS]),
         budget=st.sampled_from([0.4, 1.0, 3.0]),
         watcher=st.sampled_from(WATCHERS),
         clip=st.sampled_from(CLIPS),
@@ -105,29 +124,39 @@ class Programs(RuleBasedStateMachine):
         horizon=st.sampled_from([None, 4]),
         seed=st.integers(0, 10**6),
     )
-    def begin(self, budget: float, watcher: Any, clip: Any, resample: bool, horizon: int | None, seed: int) -> None:
-        self.budget, self.entropy = budget, SeededEntropy(seed)
-        self.filter = PureFilter(budget)
+    def begin(
+        self, kind: str, budget: float, watcher: Any, clip: Any, resample: bool, horizon: int | None, seed: int
+    ) -> None:
+        self.kind, self.budget, self.entropy = kind, budget, SeededEntropy(seed)
+        self.filter = FILTERS[kind](budget)
+        # Only the pure rule covers a kept threshold; prices that are declared need a horizon.
+        horizon = 4 if kind in ("advanced", "zcdp") else horizon
+        resample = resample or kind != "pure"
         self.options: dict[str, Any] = {"resample": resample, "horizon": horizon, "entropy": self.entropy}
-        self.vectors = [SparseVector(watcher, filter=self.filter, clip=clip, **self.options)]
+        self.vectors = [SparseVector(self._fit(watcher), filter=self.filter, clip=clip, **self.options)]
         self.odometer = Odometer()
         self.odometer.follow(self.vectors[0])
         #: Every noisy threshold that was asked, with the mechanism it belongs to and what it answered.
         self.shown: dict[int, tuple[Any, NoisyThreshold, list[int]]] = {}
         self.declared, self.before_restoring = Fraction(0), Fraction(0)
-        self.watched: list[Any] = []
+        self.charges: list[float] = []
         self._spy()
 
-    def _spy(self) -> None:
-        machine, ask, ask_many, made = self, NoisyThreshold.ask, NoisyThreshold.ask_many, NoisyThreshold.__init__
+    def _fit(self, watcher: Any) -> Any:
+        """The repaired filter takes Gaussian runs only."""
+        return WATCHERS[0] if self.kind == "repaired" and watcher is WATCHERS[2] else watcher
 
-        def init(line: NoisyThreshold, *arguments: Any, **named: Any) -> None:
-            made(line, *arguments, **named)
-            machine.watched.append(line)
+    def _spy(self) -> None:
+        ask, ask_many, draw = NoisyThreshold.ask, NoisyThreshold.ask_many, Run.draw
+        #: Which mechanism (clipped) a noisy threshold serves.
+        owners: dict[int, Any] = {}
+
+        def drawn(run: Run, *, entropy: Any) -> None:
+            draw(run, entropy=entropy)
+            owners[id(run._line)] = run._mechanism
 
         def note(line: NoisyThreshold, answers: list[bool]) -> None:
-            owner = machine._owner(line)
-            _, _, counts = machine.shown.setdefault(id(line), (owner, line, [0, 0]))
+            _, _, counts = self.shown.setdefault(id(line), (owners[id(line)], line, [0, 0]))
             for answer in answers:
                 counts[answer] += 1
 
@@ -142,23 +171,13 @@ class Programs(RuleBasedStateMachine):
             note(line, answers.tolist())
             return answers
 
-        self._undo = [("ask", ask), ("ask_many", ask_many), ("__init__", made)]
+        self._undo = [(NoisyThreshold, "ask", ask), (NoisyThreshold, "ask_many", ask_many), (Run, "draw", draw)]
         NoisyThreshold.ask, NoisyThreshold.ask_many = one, many  # type: ignore[method-assign]
-        NoisyThreshold.__init__ = init  # type: ignore[method-assign]
-
-    def _owner(self, line: NoisyThreshold) -> Any:
-        """The mechanism (clipped) whose run this noisy threshold serves."""
-        for vector in self.vectors:
-            run = vector._run
-            if run is not None and run._line is line:
-                return run.plan.watcher
-        found = [one for one in gc.get_referrers(line) if type(one).__name__ == "BudgetedRun"]
-        assert found, "a noisy threshold that no run holds was asked"
-        return found[0].plan.watcher
+        Run.draw = drawn  # type: ignore[method-assign]
 
     def teardown(self) -> None:
-        for name, original in getattr(self, "_undo", []):
-            setattr(NoisyThreshold, name, original)
+        for owner, name, original in getattr(self, "_undo", []):
+            setattr(owner, name, original)
 
     # What is done.
 
@@ -183,7 +202,10 @@ class Programs(RuleBasedStateMachine):
 
     @rule(place=st.integers(0, 5), watcher=st.sampled_from(WATCHERS), clip=st.sampled_from(CLIPS))
     def switch(self, place: int, watcher: Any, clip: Any) -> None:
-        self._vector(place).switch(watcher, clip=clip, horizon=4 if self.options["horizon"] else None)
+        self._switch(self._vector(place), watcher, clip)
+
+    def _switch(self, vector: SparseVector, watcher: Any, clip: Any) -> None:
+        vector.switch(self._fit(watcher), clip=clip, horizon=4 if self.options["horizon"] else None)
 
     @rule(place=st.integers(0, 5))
     def close(self, place: int) -> None:
@@ -193,17 +215,22 @@ class Programs(RuleBasedStateMachine):
     @rule(watcher=st.sampled_from(WATCHERS), clip=st.sampled_from(CLIPS))
     def join(self, watcher: Any, clip: Any) -> None:
         """One more sparse vector under the same budget."""
-        self.vectors.append(SparseVector(watcher, filter=self.filter, clip=clip, **self.options))
+        self.vectors.append(SparseVector(self._fit(watcher), filter=self.filter, clip=clip, **self.options))
         self.odometer.follow(self.vectors[-1])
 
     @rule(cost=st.sampled_from([0.01, 0.1, 0.5]))
     def charge(self, cost: float) -> None:
+        self._charge(cost)
+
+    def _charge(self, cost: float) -> None:
         try:
             self.filter.charge(cost)
         except REFUSED:
             return
-        self.declared += Fraction(cost)
-        self.odometer.add(cost)
+        self.charges.append(cost)
+        if self.kind != "zcdp":  # the odometer adds up ε, not ρ
+            self.declared += Fraction(cost)
+            self.odometer.add(cost)
 
     @rule(place=st.integers(0, 5), carry_on=st.booleans())
     def save_and_restore(self, place: int, carry_on: bool) -> None:
@@ -217,8 +244,10 @@ class Programs(RuleBasedStateMachine):
         if carry_on:
             restored = SparseVector.restore(text, entropy=self.entropy)
             self.vectors, self.filter = [restored], restored.filter
-            self.before_restoring = self._exact_loss(besides=())
+            # What was shown until now is on the old odometer, which is gone with its process.
+            self.before_restoring = self._exact_loss()
             self.odometer = Odometer()
+            self.odometer.follow(restored)
 
     @rule(place=st.integers(0, 5), count=st.integers(1, 60), many=st.booleans())
     def interrupted(self, place: int, count: int, many: bool) -> None:
@@ -230,29 +259,35 @@ class Programs(RuleBasedStateMachine):
         with contextlib.suppress(Interruption, *REFUSED):
             at_line(count, lambda: vector.ask_many(np.zeros(5)) if many else vector.ask(0.0), stop)
 
-    @rule(place=st.integers(0, 5), count=st.integers(1, 60), other=st.integers(0, 5))
-    def handled(self, place: int, count: int, other: int) -> None:
-        """A signal handler asks while a question is being answered."""
+    @rule(
+        place=st.integers(0, 5),
+        count=st.integers(1, 150),
+        other=st.integers(0, 5),
+        many=st.booleans(),
+        what=st.sampled_from(["ask", "ask above", "renew", "switch", "charge"]),
+    )
+    def handled(self, place: int, count: int, other: int, many: bool, what: str) -> None:
+        """A signal handler does something while a question is being answered."""
         vector, second = self._vector(place), self._vector(other)
+        handlers: dict[str, Callable[[], Any]] = {
+            "ask": lambda: [second.ask(0.5) for _ in range(3)],
+            "ask above": lambda: [second.ask(1.0) for _ in range(2)],
+            "renew": second.renew,
+            "switch": lambda: self._switch(second, WATCHERS[0], 0.3),
+            "charge": lambda: self._charge(0.05),
+        }
 
         def handler() -> None:
             with contextlib.suppress(*REFUSED):
-                for _ in range(3):
-                    second.ask(0.5)
+                handlers[what]()
 
         with contextlib.suppress(*REFUSED):
-            at_line(count, lambda: vector.ask(0.0), handler)
+            at_line(count, lambda: vector.ask_many(np.zeros(5)) if many else vector.ask(0.0), handler)
 
     @rule(count=st.integers(1, 30), cost=st.sampled_from([0.05, 0.3]))
     def charge_handled(self, count: int, cost: float) -> None:
         """A signal handler charges in the middle of a charge."""
-
-        def charge() -> None:
-            with contextlib.suppress(*REFUSED):
-                self.filter.charge(cost)
-                self.declared += Fraction(cost)
-
-        at_line(count, charge, charge)
+        at_line(count, lambda: self._charge(cost), lambda: self._charge(cost))
 
     @rule(place=st.integers(0, 5))
     def threads(self, place: int) -> None:
@@ -277,7 +312,7 @@ class Programs(RuleBasedStateMachine):
     def _vector(self, place: int) -> SparseVector:
         return self.vectors[place % len(self.vectors)]
 
-    def _exact_loss(self, besides: tuple[Any, ...] = ()) -> Fraction:
+    def _exact_loss(self) -> Fraction:
         """The losses of what every noisy threshold answered, by their mechanisms; and what was declared."""
         total = self.declared
         for watcher, _, (below, above) in self.shown.values():
@@ -292,15 +327,35 @@ class Programs(RuleBasedStateMachine):
         shown = self._exact_loss()
         # The mechanism's own losses are rounded up too: allow for that alone.
         room = Fraction(1) + Fraction(1, 10**9)
-        assert shown <= Fraction(self.budget) * room
         open_runs = sum(
             (Fraction(vector.open_run.epsilon) for vector in self.vectors if vector.open_run is not None), Fraction(0)
         )
-        assert shown <= (Fraction(self.filter.spent) + open_runs) * room, "the filter states less than was shown"
-        assert self.filter.spent <= self.budget
+        if self.kind in ("pure", "repaired"):
+            assert shown <= (Fraction(self.filter.spent) + open_runs) * room, "the filter states less than was shown"
+        if self.kind == "pure":
+            assert shown <= Fraction(self.budget) * room
+        if self.kind == "repaired":
+            assert self.filter.spent_delta <= self.filter.delta
+        else:
+            assert self.filter.spent <= self.budget
+        if self.kind in ("zcdp", "advanced"):
+            self._prices_are_paid()
+        since = Fraction(self.odometer.loss.epsilon)
+        assert shown - self.before_restoring <= since * room, "the odometer states less than was shown"
         for vector in self.vectors:
             assert vector.remaining >= 0.0
             assert not math.isnan(vector.spent)
+
+    def _prices_are_paid(self) -> None:
+        """Every noisy threshold that answered was paid for, at a price that covers what it answered."""
+        paid = 0
+        for watcher, _, (below, above) in self.shown.values():
+            price = pure_price(watcher, self.options["horizon"])
+            assert exact(watcher, below, above) <= Fraction(price) * (1 + Fraction(1, 10**9))
+            paid += in_units(float(pure_rho(price)) if self.kind == "zcdp" else price)
+        paid += sum(map(in_units, self.charges))
+        books = self.filter._books
+        assert paid <= (books if self.kind == "zcdp" else books.epsilons), "a run was not paid for"
 
 
 def take(steps: int, examples: int) -> int:

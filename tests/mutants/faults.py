@@ -53,7 +53,8 @@ def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = F
 
 
 REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
-RUN, VECTOR, CLIP = "composition/budgeted_run.py", "composition/sparse_vector.py", "composition/clipping.py"
+RUN, PAID_RUN = "mechanisms/run.py", "composition/budgeted_run.py"
+VECTOR, CLIP = "composition/sparse_vector.py", "composition/clipping.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
     "composition/exact_sum.py",
@@ -67,8 +68,8 @@ FAULTS = [
     fault(
         "a top is not counted",
         RUN,
-        "self._answered(below, above + 1) if top",
-        "self._answered(below, above) if top",
+        "            self._answered(below, above + 1)\n",
+        "            self._answered(below, above)\n",
         PLAIN,
         VECTORS,
         quick=True,
@@ -76,8 +77,8 @@ FAULTS = [
     fault(
         "a silence is not counted",
         RUN,
-        "else self._answered(below + 1, above)",
-        "else self._answered(below, above)",
+        "        self._answered(below + 1, above)\n",
+        "        self._answered(below, above)\n",
         PLAIN,
         VECTORS,
         quick=True,
@@ -92,21 +93,21 @@ FAULTS = [
     fault(
         "questions under way cost nothing",
         RUN,
-        "        due = below, above, questions, tops\n",
-        "        due = below, above, 0, 0 * tops\n",
+        "        asked = below, above, questions, tops\n",
+        "        asked = below, above, 0, 0 * tops\n",
         INTERRUPTED,
         ATTACKS,
     ),
     fault(
         "the worst answer to an interrupted question is a silence",
         RUN,
-        "return max(table.loss(below + due, above), table.loss(below + due - 1, above + 1))",
-        "return table.loss(below, above)",
+        "return max(loss(below + due, above), loss(below + due - 1, above + 1))",
+        "return loss(below, above)",
         INTERRUPTED,
     ),
     fault(
         "the stated loss is cut to the budget",
-        RUN,
+        PAID_RUN,
         "return allowed if allowed < found <= allowed * _ROUNDING else found",
         "return min(allowed, found)",
         ATTACKS,
@@ -139,8 +140,8 @@ FAULTS = [
     fault(
         "no second look after reading the value",
         VECTOR,
-        "            if type(value) is not float or threshold is not None:",
-        "            if False:",
+        "                # Turning it into a number may have run code of the caller's, which may have asked in its turn.\n                self._make_room()\n",
+        "",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
@@ -153,22 +154,50 @@ FAULTS = [
     fault(
         "a new run takes the place of another's",
         VECTOR,
-        "self._run = run if self._run is None else self._run",
-        "self._run = run",
+        "if self._run is None and self._open and self._mode[1] is plan: run.place",
+        "if self._mode[1] is plan: run.place",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
         "the open run is not in what was spent",
         VECTOR,
-        "                total.add(run.loss)\n",
+        "                total.add(run.spent)\n",
         "                pass\n",
         VECTORS,
+    ),
+    fault(
+        "a run is begun for a mechanism that was switched away",
+        VECTOR,
+        "self._open and self._mode[1] is plan: run.place",
+        "self._open: run.place",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
+    ),
+    fault(
+        "a question cut for one mechanism is put to another",
+        VECTOR,
+        "            if run.plan is not plan:\n                raise _switched()\n",
+        "",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
+    ),
+    fault(
+        "a run settled in between answers",
+        RUN,
+        "if self._counts is counts and not self.done: self._counts = asked",
+        "if self._counts is counts: self._counts = asked",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
+    ),
+    fault(
+        "a run's terms overwrite what a handler charged",
+        FILTER,
+        "self._books = books if self._held is held else self._books",
+        "self._books = books",
+        f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     # The cut around the threshold.
     fault(
         "an own threshold is not clipped above",
         CLIP,
-        "return self._upper if number > self._upper else number",
+        "return self.upper if number > self.upper else number",
         "return number",
         CLIPPED,
         quick=True,
@@ -176,7 +205,7 @@ FAULTS = [
     fault(
         "an own threshold is not clipped below",
         CLIP,
-        "        if number < self._lower:\n            return self._lower\n",
+        "        if number < self.lower:\n            return self.lower\n",
         "",
         CLIPPED,
         quick=True,
@@ -184,7 +213,7 @@ FAULTS = [
     fault(
         "many values are not clipped",
         CLIP,
-        "return np.minimum(np.maximum(numbers, self._lower), self._upper)",
+        "return np.minimum(np.maximum(numbers, self.lower), self.upper)",
         "return numbers",
         VECTORS,
     ),

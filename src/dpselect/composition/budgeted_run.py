@@ -13,7 +13,7 @@ from dpselect.mechanisms.run import Reach, Run, worst_loss
 from dpselect.noise.entropy import Entropy
 
 #: Two losses of one mechanism, one of which is the larger by theorem, are computed in the right order but for this.
-_ROUNDING = 1.0 + 1e-9
+ROUNDING = 1.0 + 1e-9
 _NO_REACH = Reach(below=-1, above=-1, final=True)
 
 
@@ -66,7 +66,7 @@ class BudgetedRun(Run):
         # Never cut to what was allowed, which would hide a question put without room; but the losses of two points are
         # rounded up apart, and one may come out above the larger one that was found to fit by that rounding.
         allowed = self.held.allowed
-        return allowed if allowed < found <= allowed * _ROUNDING else found
+        return allowed if allowed < found <= allowed * ROUNDING else found
 
     @property
     def open(self) -> bool:

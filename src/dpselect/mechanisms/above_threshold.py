@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -44,7 +45,7 @@ class AboveThreshold(ABC):
         for name in self.noise_names:
             object.__setattr__(self, name, one(positive, name, getattr(self, name)))
 
-    @property
+    @cached_property
     def scales(self) -> tuple[float, float]:
         """What the noise of the threshold and the noise of a question are multiplied by."""
         first, second = self.noise_names
@@ -55,7 +56,7 @@ class AboveThreshold(ABC):
         """How far the threshold is moved so that a value on the line is ⊤ half of the time: 0 for symmetric noise."""
         return np.zeros(np.broadcast_shapes(np.shape(scale_threshold), np.shape(scale_query)))
 
-    @property
+    @cached_property
     def level(self) -> float:
         """The public number that the threshold's noise is added to: ρ, moved by :meth:`offset`."""
         return self.threshold + float(self.offset(*self.scales))

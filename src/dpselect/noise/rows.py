@@ -136,6 +136,75 @@ def scan_rows(
     return verdicts
 
 
+class ThresholdRows:
+    """Noisy thresholds, one per row, each kept until it is drawn anew; one question at a time for many rows; exact.
+
+    Parameters
+    ----------
+    rows : int
+        How many.
+    threshold, scale_threshold, scale_query, law, entropy
+        As for :class:`~dpselect.noise.scan.NoisyThreshold`.
+
+    Examples
+    --------
+    >>> lines = ThresholdRows(3, threshold=5.0, scale_threshold=0.1, scale_query=0.1)
+    >>> lines.ask(np.array([0, 2]), np.array([0.0, 9.0])).tolist()
+    [False, True]
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        *,
+        threshold: Exact,
+        scale_threshold: Exact,
+        scale_query: Exact,
+        law: Law = NORMAL,
+        entropy: Entropy = SYSTEM_ENTROPY,
+    ) -> None:
+        self._level, self._unit = exactly("threshold", threshold), exact_scale("scale_query", scale_query)
+        self._threshold_unit = exact_scale("scale_threshold", scale_threshold)
+        self._law, self._entropy = law, entropy
+        self._origin = nearest_double(self._level, clip=True)
+        self._ratio = nearest_double(self._threshold_unit / self._unit, clip=True)
+        self._offset = nearest_double((self._level - Fraction(self._origin)) / self._unit)
+        self._own = np.empty(rows, dtype=np.uint16)
+        #: Scores below the first are ⊥ for certain, scores above the second ⊤.
+        self._least, self._most = np.empty(rows), np.empty(rows)
+        #: Thresholds that had to be looked at more closely.
+        self._lines: dict[int, NoisyValue] = {}
+        self.redraw(np.arange(rows))
+
+    def redraw(self, rows: NDArray[np.int64]) -> None:
+        """New noise for the thresholds of these rows."""
+        own: NDArray[np.uint16] = self._entropy.words(len(rows), dtype=np.uint16)
+        least = self._offset + self._ratio * self._law.cells.lower[own]
+        most = self._offset + self._ratio * self._law.cells.upper[own]
+        self._own[rows], self._least[rows], self._most[rows] = own, least - _doubt(least), most + _doubt(most)
+        for row in rows.tolist() if self._lines else ():
+            self._lines.pop(row, None)
+
+    def ask(self, rows: NDArray[np.int64], values: FloatArray) -> NDArray[np.bool_]:
+        """Whether each row's noisy value reaches the row's noisy threshold."""
+        cells: NDArray[np.uint16] = self._entropy.words(len(rows), dtype=np.uint16)
+        distance = _distances(values, self._origin, self._unit)
+        # Infinite ends stay undecided: no comparison with them is ever certain.
+        with np.errstate(invalid="ignore"):
+            above: NDArray[np.bool_] = distance + self._law.cells.lower.take(cells) > self._most[rows]
+            surely_below = distance + self._law.cells.upper.take(cells) < self._least[rows]
+        for at in np.flatnonzero(~(above | surely_below)).tolist():
+            row = int(rows[at])
+            if row not in self._lines:
+                self._lines[row] = self._noisy(self._level, self._threshold_unit, int(self._own[row]))
+            question = self._noisy(Fraction(float(values[at])), self._unit, int(cells[at]))
+            above[at] = compare(question, self._lines[row]) > 0
+        return above
+
+    def _noisy(self, value: Fraction, scale: Fraction, cell: int) -> NoisyValue:
+        return _noisy(value, scale, self._law, cell, self._entropy)
+
+
 def _cells(shape: tuple[int, int], entropy: Entropy) -> NDArray[np.uint16]:
     words: NDArray[np.uint16] = entropy.words(shape[0] * shape[1], dtype=np.uint16)
     return words.reshape(shape)

@@ -1,0 +1,191 @@
+"""Many independent sparse vectors at once, each with a budget of its own: for simulations, and the tests of the law.
+
+What one :class:`~dpselect.composition.sparse_vector.SparseVector` does question by question is done here for a whole
+matrix, column by column: the same draws, the same rule for stopping, the same sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import FloatArray, counts, one, positive, refuse
+from dpselect.composition.budgeted_run import ROUNDING
+from dpselect.composition.clipping import Clip, Clipper
+from dpselect.composition.exact_sum import in_units, round_down, round_up
+from dpselect.composition.filter import Watcher
+from dpselect.composition.loss_table import loss_table
+from dpselect.errors import InvalidData
+from dpselect.mechanisms.outcomes import Noise, noise_of
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
+from dpselect.noise.entropy import Entropy
+from dpselect.noise.rows import NOT_ASKED, ThresholdRows, VerdictRows, scan_rows
+
+#: Rows at a time, so that a column stays in the cache.
+_ROWS = 1 << 14
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseVectors:
+    """What many sparse vectors answered (1 ⊤, 0 ⊥, −1 not asked: the budget had ended) and what each spent."""
+
+    verdicts: VerdictRows
+    spent: FloatArray
+    noise: Noise = "private"
+
+
+def run_sparse_vectors(
+    watcher: Watcher,
+    values: PrivateValues,
+    *,
+    budget: float,
+    times: int | None,
+    resample: bool,
+    clip: Clip | None,
+    outside: OutsidePolicy,
+    entropy: Entropy,
+) -> SparseVectors:
+    """See :meth:`SparseVector.run_many`."""
+    limit, noise = one(positive, "budget", budget), noise_of(entropy)
+    if not isinstance(resample, bool):
+        raise refuse("resample", resample, "True or False")
+    door = Clipper(watcher, clip=clip, outside=outside)
+    streams = _streams(door, values, times)
+    verdicts = np.full(streams.shape, NOT_ASKED, dtype=np.int8)
+    spent = np.empty(len(streams))
+    answer = _resampled if resample else _kept
+    for start in range(0, len(streams), _ROWS):
+        block = slice(start, start + _ROWS)
+        spent[block] = answer(door.clipped, streams[block], verdicts[block], limit, entropy)
+    return SparseVectors(verdicts, spent, noise)
+
+
+def _streams(door: Clipper, values: PrivateValues, times: int | None) -> FloatArray:
+    """One row per sparse vector, admitted and cut."""
+    array = np.asarray(values) if times is None else None
+    if array is not None and array.ndim == 2:
+        admitted = door.admit(array.ravel())
+        shape: tuple[int, ...] = array.shape
+    else:
+        admitted = door.admit(values)
+        shape = int(one(counts, "times", 1 if times is None else times, least=1)), len(admitted)
+    if not isinstance(admitted, np.ndarray):
+        raise InvalidData("values must be doubles, or integers within ±2**53, to be asked many times at once")
+    return admitted.reshape(shape) if array is not None and array.ndim == 2 else np.broadcast_to(admitted, shape)
+
+
+def _kept(watcher: Watcher, streams: FloatArray, verdicts: VerdictRows, limit: float, entropy: Entropy) -> FloatArray:
+    """One noisy threshold per row: answer everything, then keep what the budget reached."""
+    scale_threshold, scale_query = watcher.scales
+    found = scan_rows(
+        streams,
+        threshold=watcher.level,
+        scale_threshold=scale_threshold,
+        scale_query=scale_query,
+        law=watcher.law,
+        entropy=entropy,
+        until="all",
+    )
+    questions = streams.shape[1]
+    above = np.cumsum(found, axis=1, dtype=np.int64) - found
+    below = np.arange(questions) - above
+    table = loss_table(watcher)
+    last = table.limits_kept(limit, questions=questions, above=int(above.max()))
+    asked = np.logical_and.accumulate(below <= last[above], axis=1)
+    np.copyto(verdicts, found, where=asked)
+    pairs = np.stack([(verdicts == 0).sum(axis=1), (verdicts == 1).sum(axis=1)], axis=1)
+    kinds, places = np.unique(pairs, axis=0, return_inverse=True)
+    losses = table.losses(kinds[:, 0], kinds[:, 1])
+    return _stated(losses, np.full(len(losses), limit))[places.ravel()]
+
+
+def _resampled(
+    watcher: Watcher, streams: FloatArray, verdicts: VerdictRows, limit: float, entropy: Entropy
+) -> FloatArray:
+    """A new noisy threshold after each ⊤: column by column, for the rows whose next question fits."""
+    scale_threshold, scale_query = watcher.scales
+    lines = ThresholdRows(
+        len(streams),
+        threshold=watcher.level,
+        scale_threshold=scale_threshold,
+        scale_query=scale_query,
+        law=watcher.law,
+        entropy=entropy,
+    )
+    table, purses = loss_table(watcher), _Purses(len(streams), limit)
+    below = np.zeros(len(streams), dtype=np.int64)
+    reach, final = table.reaches(below, purses.left)
+    rows = np.arange(len(streams))
+    for place in range(streams.shape[1]):
+        unsure = rows[(below[rows] > reach[rows]) & ~final[rows]]
+        if len(unsure):
+            reach[unsure], final[unsure] = table.reaches(below[unsure], purses.left[unsure])
+        rows = rows[below[rows] <= reach[rows]]
+        if not len(rows):
+            break
+        above = lines.ask(rows, streams[rows, place])
+        verdicts[rows, place] = above
+        below[rows] += ~above
+        ended = rows[above]
+        if len(ended):
+            losses = table.losses(below[ended], np.ones(len(ended), dtype=np.int64))
+            purses.pay(ended, _stated(losses, purses.left[ended]))
+            below[ended] = 0
+            reach[ended], final[ended] = table.reaches(below[ended], purses.left[ended])
+            lines.redraw(ended)
+    return purses.spent(_stated(table.losses(below, np.zeros_like(below)), purses.left))
+
+
+def _stated(losses: FloatArray, allowed: FloatArray) -> FloatArray:
+    """As for one run: never above what was allowed by rounding alone."""
+    return np.where((losses > allowed) & (losses <= allowed * ROUNDING), allowed, losses)
+
+
+class _Purses:
+    """What is left in many budgets, exactly: as the sum of two doubles, or as a whole number where that is not enough.
+
+    Subtracting a double from such a sum is exact while the error of the last of three additions is zero (Knuth's
+    two-sum), which is looked at each time.
+    """
+
+    def __init__(self, rows: int, limit: float) -> None:
+        self._limit = in_units(limit)
+        self._high, self._low = np.full(rows, limit), np.zeros(rows)
+        self._exact: dict[int, int] = {}
+        #: The largest doubles that are not above what is left.
+        self.left = np.full(rows, limit)
+
+    def pay(self, rows: Counts, losses: FloatArray) -> None:
+        high, low = self._high[rows], self._low[rows]
+        first, error = _two_sum(high, -losses)
+        second, rest = _two_sum(low, error)
+        total, small = _two_sum(first, second)
+        left = np.where(small < 0.0, np.nextafter(total, -np.inf), total)
+        for at in np.flatnonzero((rest != 0.0) | [row in self._exact for row in rows.tolist()]).tolist():
+            row = int(rows[at])
+            before = self._exact.get(row, in_units(float(high[at])) + in_units(float(low[at])))
+            self._exact[row] = after = before - in_units(float(losses[at]))
+            left[at] = round_down(after)
+        self._high[rows], self._low[rows], self.left[rows] = total, small, left
+
+    def spent(self, open_runs: FloatArray) -> FloatArray:
+        """What was paid, and what the open runs cost so far, rounded up."""
+        sums = zip(self._high.tolist(), self._low.tolist(), open_runs.tolist(), strict=True)
+        return np.array(
+            [
+                round_up(self._limit - self._exact.get(row, in_units(high) + in_units(low)) + in_units(loss))
+                for row, (high, low, loss) in enumerate(sums)
+            ]
+        )
+
+
+def _two_sum(a: Any, b: Any) -> tuple[FloatArray, FloatArray]:
+    """a + b as a double and its error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
