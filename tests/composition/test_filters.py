@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pickle
+import sys
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
@@ -132,6 +133,45 @@ class TestContract:
         held.settle(0.02)
         assert not held.open
         fresh.charge(0.01)
+
+    def test_what_a_handler_charges_while_a_run_is_let_in_stays_charged(self, fresh: Filter) -> None:
+        """At every line of letting a run in, once, somebody ends that run and charges something else."""
+        at, charged, reached = 0, 0, True
+
+        def handler() -> None:
+            nonlocal charged
+            if fresh._held is not None:
+                fresh._held.settle(0.0)
+            fresh.charge(1e-4)
+            charged += 1
+
+        while reached:
+            at, seen, before = at + 1, 0, (fresh.spent, charged)
+
+            def trace(frame: Any, event: str, _: Any, at: int = at) -> Any:
+                nonlocal seen
+                if not frame.f_globals.get("__name__", "").startswith(
+                    ("dpselect.composition", "dpselect.ledger.filter")
+                ):
+                    return None
+                seen += event == "line"
+                if event == "line" and seen == at:
+                    sys.settrace(None)
+                    handler()
+                return trace
+
+            sys.settrace(trace)
+            try:
+                held = fresh.open_run(WATCHER, horizon=2)
+            except StateRefused:
+                held = None
+            finally:
+                sys.settrace(None)
+            if held is not None:
+                held.settle(0.0)
+            assert fresh.spent > before[0] or charged == before[1], at
+            reached = seen >= at
+        assert charged > 10
 
     def test_a_run_is_settled_once_and_by_its_own_hold_alone(self, fresh: Filter) -> None:
         first = fresh.open_run(WATCHER, horizon=50)

@@ -212,8 +212,10 @@ class LedgerFilter(Filter):
         old stretch is let go: whatever interrupts this, what was used of it stays charged, for it is settled, or it is
         not and stays charged in full.
         """
-        old, used = self._books
-        self._books = None, NOTHING
+        let_go: Books = (None, NOTHING)
+        # In one step: what a signal handler charged until here is in what is settled, and what it charges from here on
+        # goes to a stretch of its own, which is not overwritten below.
+        (old, used), self._books = self._books, let_go
         try:
             if self._held is not run:  # looked at last: a signal handler may have opened one in the meantime
                 raise StateRefused("an open run holds the rest of this stretch; end the run first")
@@ -221,11 +223,15 @@ class LedgerFilter(Filter):
                 old, used, self._minutes.read(), least=least, wish=least.at_least(self._part)
             )
         except (BudgetExhausted, StateRefused):
-            self._books = old, used  # nothing was committed
+            before = old, used  # nothing was committed
+            self._books = before if self._books is let_go else self._books
             raise
         self._minutes.kept()
-        self._outside = found.entry.sums - found.entry.amounts
-        self._books = found, NOTHING
+        outside, after = found.entry.sums - found.entry.amounts, (found, NOTHING)
+        taken = False
+        if self._books is let_go: self._outside, self._books, taken = outside, after, True  # noqa: E701 # fmt: skip
+        if not taken:  # the new stretch stays charged in full
+            raise StateRefused("another charge came in while budget was being reserved for this one; ask again")
 
     def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
         self._check_process()
@@ -358,7 +364,9 @@ class DeclaredLedgerFilter(LedgerFilter):
         price = self._total.price(cost)
         if not price <= self._unused:
             self._charge_next_stretch(price, cost, drawn=False, run=held)
-        self._books = self._with(self._books, cost)
+        books = self._with(self._books, cost)
+        # A signal handler that ended this run in the meantime has counted its own: what was worked out here is stale.
+        self._books = books if self._held is held else self._books
         held._allowed = math.inf
 
     def _cost(self, watcher: Watcher, horizon: int | None) -> float:
