@@ -108,7 +108,7 @@ FAULTS = [
     fault(
         "the stated loss is cut to the budget",
         PAID_RUN,
-        "return allowed if allowed < found <= allowed * _ROUNDING else found",
+        "return allowed if allowed < found <= allowed * ROUNDING else found",
         "return min(allowed, found)",
         ATTACKS,
         quick=True,
