@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Executable, text
+from sqlalchemy import Connection, Executable, inspect, text
 
 from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.ledger import Anchor, Entry, Ledger, Total
@@ -47,6 +47,45 @@ def by_hand(place: str, statement: str | Executable) -> None:
 
     database.write(work, lock=1)
     database.close()
+
+
+def write_version_1(place: str) -> None:
+    """A ledger as version 1 made it, by the database's own means."""
+    written = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
+    database = Database(place, create=True)
+    sqlite = database.dialect == "sqlite"
+    written = written.replace("{serial}", "INTEGER NOT NULL" if sqlite else "SERIAL NOT NULL")
+    written = written.replace("{without_rowid}", "WITHOUT ROWID" if sqlite else "")
+
+    def work(connection: Connection, _: int) -> None:
+        for statement in written.partition("\n")[2].split(";\n"):
+            if statement.strip():
+                connection.exec_driver_sql(statement)
+
+    database.write(work, lock=1)
+    database.close()
+
+
+def tables(place: str) -> Any:
+    """The tables of a database: columns, keys and indexes."""
+    database = Database(place)
+
+    def look(connection: Connection) -> Any:
+        found = inspect(connection)
+        return {
+            name: (
+                [(column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(name)],
+                found.get_pk_constraint(name)["constrained_columns"],
+                sorted(tuple(one["column_names"]) for one in found.get_unique_constraints(name)),
+                sorted((one["name"], one["unique"]) for one in found.get_indexes(name)),
+            )
+            for name in sorted(found.get_table_names())
+        }
+
+    try:
+        return database.read(look)
+    finally:
+        database.close()
 
 
 @pytest.fixture
@@ -152,22 +191,56 @@ def test_an_anchor_that_is_none_is_refused(text: Any) -> None:
 
 
 class TestVersions:
-    def test_an_older_ledger_is_upgraded_and_keeps_its_entries(
-        self, place: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with monkeypatch.context() as older:
-            older.setattr(schema_module, "MIGRATIONS", MIGRATIONS[:1])
-            with Ledger.create(place, dataset="homes", total=Total.pure(1.0)) as made:
-                made.ask({"question": 1}, cost=0.25, draw=lambda: "x")
-                anchor = made.balance().anchor
+    def test_a_ledger_of_version_1_is_upgraded_and_verifies(self, place: str) -> None:
+        """The file is as that version wrote it: neither its tables nor its digests may ever mean anything else."""
+        write_version_1(place)
+        anchor = "6:6f424eb8366ca328924dd39546ee5c55e4337457bd3a0458855d27d908101b6c"
         with Ledger.open(place, anchor=anchor) as opened:
-            assert opened.balance().spent == 0.25
-            assert opened.verify().holds
+            assert opened.verify(anchor=anchor).holds
+            assert opened.balance().spent == 0.875
+            repeated = opened.ask({"verb": "peak", "month": 1}, cost=0.5, draw=lambda: pytest.fail("drawn twice"))
+            assert repeated.answer == {"label": "2013-01-20"}
+            assert opened.ask({"verb": "peak", "month": 2}, cost=0.25, draw=lambda: "x").number == 6
+            assert opened.verify(anchor=anchor).holds
         database = Database(place)
         assert database.read(schema_module.version_of) == len(MIGRATIONS)
         with pytest.raises(LedgerError, match="only added"):
             database.write(lambda found, _: found.execute(text("DELETE FROM dpselect_ledger_entries")), lock=1)
         database.close()
+
+    def test_version_1_is_still_made_as_it_was(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as older:
+            older.setattr(schema_module, "MIGRATIONS", MIGRATIONS[:1])
+            Ledger.create(place, dataset="homes", total=Total.pure(1.0)).close()
+            made = tables(place)
+        for table in ("entries", "datasets", "schema"):
+            by_hand(place, f"DROP TABLE dpselect_ledger_{table}")
+        write_version_1(place)
+        assert tables(place) == made
+
+    def test_a_new_ledger_and_an_upgraded_one_are_alike(self, place: str) -> None:
+        Ledger.create(place, dataset="homes", total=Total.pure(1.0)).close()
+        made = tables(place)
+        for table in ("entries", "datasets", "schema"):
+            by_hand(place, f"DROP TABLE dpselect_ledger_{table}")
+        write_version_1(place)
+        Ledger.open(place).close()
+        assert tables(place) == made
+
+    def test_a_file_half_way_between_versions_is_left_as_it_was(
+        self, place: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_version_1(place)
+
+        def fail(_: Connection) -> None:
+            raise RuntimeError
+
+        with monkeypatch.context() as broken:
+            broken.setattr(schema_module, "MIGRATIONS", (*MIGRATIONS, fail))
+            with pytest.raises(RuntimeError):
+                Ledger.open(place)
+        with Ledger.open(place) as opened:
+            assert opened.verify().holds
 
     def test_a_newer_ledger_is_refused(self, ledger: Ledger, place: str) -> None:
         by_hand(place, "UPDATE dpselect_ledger_schema SET version = 99")

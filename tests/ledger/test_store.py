@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, LedgerError
-from dpselect.ledger import Amounts, Ledger, Total
+from dpselect.ledger import Amounts, Asking, Ledger, Total
 from dpselect.privacy.loss import Loss
 
 TOTALS = {
@@ -140,6 +140,91 @@ class TestSameQuestion:
         ledger.reserve({"verb": "peak"}, cost=0.25)
         with pytest.raises(InvalidParameter, match="same question"):
             ledger.reserve({"verb": "peak"}, cost=0.5)
+
+
+class TestTogether:
+    """Many questions with one transaction for several of them."""
+
+    def asked(self, ledger: Ledger, draws: list[Any], *, cost: float = 0.125, together: int = 3) -> list[Any]:
+        questions = (Asking(question={"question": place}, cost=cost, draw=draw) for place, draw in enumerate(draws))
+        return [answered.answer for answered in ledger.ask_many(questions, together=together)]
+
+    @pytest.mark.parametrize("together", [1, 3, 8, 100])
+    def test_answers_come_in_order_and_are_charged_as_one_by_one(self, ledger: Ledger, together: int) -> None:
+        draws = [lambda place=place: place for place in range(8)]
+        assert self.asked(ledger, draws, together=together) == list(range(8))
+        assert ledger.balance().spent == 1.0
+        assert self.asked(ledger, [lambda: pytest.fail("drawn twice")] * 8, together=together) == list(range(8))
+        assert sorted(kinds(ledger)) == ["create"] + ["reserve"] * 8 + ["settle"] * 8
+        assert ledger.verify().holds
+
+    def test_every_charge_is_there_before_its_draw_and_every_answer_before_it_is_shown(
+        self, ledger: Ledger, place: str
+    ) -> None:
+        with Ledger.open(place) as other:
+
+            def draw(number: int) -> int:
+                reserved = [entry.content for entry in other.entries() if entry.kind == "reserve"]
+                assert {"question": number} in reserved
+                return number
+
+            questions = [
+                Asking(question={"question": number}, cost=0.125, draw=lambda number=number: draw(number))
+                for number in range(7)
+            ]
+            for answered in ledger.ask_many(questions, together=2):
+                assert answered.entry in list(other.entries())
+
+    def test_what_fits_is_answered_before_the_refusal(self, ledger: Ledger) -> None:
+        found: list[str] = []
+        questions = [Asking(question={"question": place}, cost=0.3, draw=lambda: "x") for place in range(5)]
+        with pytest.raises(BudgetExhausted):
+            found.extend(answered.answer for answered in ledger.ask_many(questions, together=4))
+        assert found == ["x"] * 3
+        assert ledger.balance().spent == pytest.approx(0.9)
+        assert kinds(ledger).count("settle") == 3
+
+    def test_what_was_drawn_before_a_failure_is_answered_and_the_rest_stays_charged(self, ledger: Ledger) -> None:
+        def fail() -> Any:
+            raise RuntimeError
+
+        found: list[str] = []
+        questions = [
+            Asking(question={"question": place}, cost=0.125, draw=fail if place == 2 else lambda: "x")
+            for place in range(6)
+        ]
+        with pytest.raises(RuntimeError):
+            found.extend(answered.answer for answered in ledger.ask_many(questions, together=4))
+        assert found == ["x", "x"]
+        assert ledger.balance().spent == 0.5
+        assert self.asked(ledger, [lambda: "y"] * 6) == ["x", "x", "y", "y", "y", "y"]
+        assert ledger.balance().spent == 0.75
+        assert ledger.verify().holds
+
+    def test_the_same_question_twice_has_one_answer(self, ledger: Ledger) -> None:
+        questions = [Asking(question={"question": 1}, cost=0.25, draw=lambda x=x: x) for x in range(4)]
+        assert [answered.answer for answered in ledger.ask_many(questions)] == [0, 0, 0, 0]
+        assert ledger.balance().spent == 0.25
+
+
+def test_a_question_is_as_quick_after_thousands_as_before(tmp_path: Path) -> None:
+    """No statement looks at all entries: the plans name an index with everything that is asked for."""
+    import sqlite3
+
+    from dpselect.ledger.book import _STATEMENTS
+
+    Ledger.create(tmp_path / "x.ledger", dataset="homes", total=Total.pure(1.0)).close()
+    connection = sqlite3.connect(tmp_path / "x.ledger")
+    for name, statement in _STATEMENTS.items():
+        values = ("1",) * statement.count("?")
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        searched = [step for step in plan if "SEARCH" in step or "SCAN" in step]
+        if name == "last":
+            assert searched[0].endswith("PRIMARY KEY (dataset=?)"), "from the end, and no further than the first"
+            searched = searched[1:]
+        for step in searched:
+            assert step.count("=?") >= 2, (name, step)
+    connection.close()
 
 
 class TestOpening:

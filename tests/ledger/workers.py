@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from dpselect.errors import BudgetExhausted
-from dpselect.ledger import Ledger, filter_on
+from dpselect.ledger import Asking, Ledger, book, filter_on
 
 COST = 0.01
 
@@ -43,6 +43,15 @@ def die_at(step: int) -> None:
 
     for name in ("before_cursor_execute", "after_cursor_execute", "commit"):
         event.listen(Engine, name, count)
+    run = book.run
+
+    def counted(*arguments: Any) -> Any:
+        count()
+        found = run(*arguments)
+        count()
+        return found
+
+    book.run = counted
 
 
 def ask_questions(place: str, log: Log, seed: int, show_first: bool) -> None:
@@ -69,6 +78,21 @@ def ask_questions(place: str, log: Log, seed: int, show_first: bool) -> None:
             log.write(settled=number, digest=digest)
 
 
+def ask_together(place: str, log: Log, seed: int) -> None:
+    """Questions with one transaction for several of them."""
+    with Ledger.open(place, who=f"batch {seed}") as ledger:
+        questions = (
+            Asking(question={"batch": seed, "question": number}, cost=COST / 4, draw=lambda: "x")
+            for number in range(10_000)
+        )
+        try:
+            for number, answered in enumerate(ledger.ask_many(questions, together=5)):
+                log.write(question=f"batch {seed} {number}", answer="x", cost=COST / 4)
+                log.write(settled=answered.entry.number, digest=answered.entry.digest)
+        except BudgetExhausted:
+            return
+
+
 def stream(place: str, log: Log, seed: int) -> None:
     """Charges of a stream, a stretch at a time."""
     with Ledger.open(place, who=f"stream {seed}") as ledger:
@@ -89,10 +113,12 @@ def kill(place: str, log_path: str, processes: int, *, show_first: bool) -> None
         if child == 0:
             log = Log(log_path)
             if seed % 2:
-                # Opening the ledger takes about 20 of these; a question 25.
+                # Opening the ledger takes about 20 of these; a question 20.
                 die_at(chance.randrange(20, 120))
             if seed % 5 == 4:
                 stream(place, log, seed)
+            elif seed % 5 == 3:
+                ask_together(place, log, seed)
             else:
                 ask_questions(place, log, seed, show_first)
             os._exit(0)

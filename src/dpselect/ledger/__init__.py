@@ -6,7 +6,7 @@
 from dpselect.ledger.amounts import Amounts
 from dpselect.ledger.chain import Anchor, Check, Entry
 from dpselect.ledger.filter import LedgerFilter, filter_on
-from dpselect.ledger.records import Answered, Balance, Reservation
+from dpselect.ledger.records import Answered, Asking, Balance, Reservation
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.total import Total
 
@@ -14,6 +14,7 @@ __all__ = [
     "Amounts",
     "Anchor",
     "Answered",
+    "Asking",
     "Balance",
     "Check",
     "Entry",

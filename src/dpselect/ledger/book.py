@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, exists, insert, select
+from sqlalchemy import Connection, insert, select
 
 from dpselect.errors import LedgerError
 from dpselect.ledger.amounts import Amounts
-from dpselect.ledger.chain import START, Anchor, Entry, digest_of
+from dpselect.ledger.chain import ROW, START, Anchor, Entry, digest_of
+from dpselect.ledger.database import run
 from dpselect.ledger.schema import DATASETS, ENTRIES
 from dpselect.ledger.total import Total
 from dpselect.ledger.wording import written
@@ -17,7 +19,22 @@ from dpselect.ledger.wording import written
 #: How many entries are fetched at a time.
 PAGE = 1000
 
-_INSERT = insert(ENTRIES)
+#: The columns of an entry after ``dataset``, in the order of :meth:`Entry.row`.
+_COLUMNS = ", ".join(f'"{name}"' for name in ROW)
+_FROM = f"FROM {ENTRIES.name} WHERE dataset = ?"
+#: What every question runs, as plain text: putting statements together takes longer than running them.
+_STATEMENTS = {
+    "last": (
+        # All three columns of an index: with two of them SQLite would rather look at every entry there is.
+        f"SELECT {_COLUMNS}, EXISTS (SELECT 1 {_FROM} AND kind = 'retire' AND reservation IS NULL) "
+        f"{_FROM} ORDER BY number DESC LIMIT 1"
+    ),
+    "digest": f"SELECT digest {_FROM} AND number = ?",
+    "key": f'SELECT {_COLUMNS} {_FROM} AND "key" = ?',
+    "end": f"SELECT {_COLUMNS} {_FROM} AND kind = 'settle' AND reservation = ?",
+    "insert": f"INSERT INTO {ENTRIES.name} (dataset, {_COLUMNS}) VALUES (?{', ?' * len(ROW)})",  # noqa: S608 - own names
+}
+_IN_POSTGRESQL = {name: text.replace("?", "%s") for name, text in _STATEMENTS.items()}
 
 
 class Book:
@@ -29,35 +46,26 @@ class Book:
     def __init__(self, name: str, number: int, seen: Anchor) -> None:
         self.name = name
         self.number = number
-        mine = ENTRIES.c.dataset == number
-        retired = exists().where(mine, ENTRIES.c.kind == "retire").label("retired")
-        # Built once: putting a statement together takes longer than running it.
-        self._last = select(ENTRIES, retired).where(mine).order_by(ENTRIES.c.number.desc()).limit(1)
-        self._digest = select(ENTRIES.c.digest).where(mine, ENTRIES.c.number == bindparam("at"))
-        self._of_key = (
-            select(ENTRIES).where(mine, ENTRIES.c.key == bindparam("of")).order_by(ENTRIES.c.number.desc()).limit(1)
-        )
-        self._end = select(ENTRIES).where(mine, ENTRIES.c.kind == "settle", ENTRIES.c.reservation == bindparam("of"))
         #: The last entry this object knows to be committed: the chain may grow beyond it and never lose it.
         self.seen = seen
 
     def head(self, connection: Connection) -> tuple[Entry, bool]:
         """The last entry, which is the state, and whether the data set is retired."""
         seen = self.seen  # before looking: what is seen by then is in what is found
-        row = connection.execute(self._last).first()
+        row = _run(connection, "last", self.number, self.number).fetchone()
         if row is None:
             raise LedgerError("the ledger's entries are gone; nothing was released. Restore the newest backup")
-        found = row._asdict()
-        head = self._checked(found)
+        head = self._checked(row)
         digest: str | None = head.digest
         if head.number > seen.number:
-            digest = connection.execute(self._digest, {"at": seen.number}).scalar()
+            found = _run(connection, "digest", self.number, seen.number).fetchone()
+            digest = None if found is None else found[0]
         if head.number < seen.number or digest != seen.digest:
             raise LedgerError(
                 f"the ledger is not the one that reached entry {seen.number}: it is an older copy or was rewritten; "
                 "nothing was released. Put the newest file back"
             )
-        return head, bool(found["retired"])
+        return head, bool(row[-1])
 
     def saw(self, entry: Entry) -> None:
         """Remember an entry that is committed."""
@@ -66,12 +74,12 @@ class Book:
 
     def asked(self, connection: Connection, key: str) -> tuple[Entry, Entry | None] | None:
         """The last reservation of a key and its end, where it has one."""
-        entry = self._one(connection, self._of_key, key)
+        entry = self._one(connection, "key", key)
         return None if entry is None else (entry, self.settled(connection, entry.number))
 
     def settled(self, connection: Connection, reservation: int) -> Entry | None:
         """The end of a reservation."""
-        return self._one(connection, self._end, reservation)
+        return self._one(connection, "end", reservation)
 
     def page(self, connection: Connection, after: int) -> list[Entry]:
         """Some entries in order, as they are: whoever reads them all checks them all."""
@@ -103,15 +111,15 @@ class Book:
     def _add(self, connection: Connection, head: Entry, entry: Entry, *, back: Amounts | None = None) -> Entry:
         sums = head.sums + entry.amounts
         sealed = entry.after(head.digest, sums if back is None else sums - back, self.name)
-        connection.execute(_INSERT, {"dataset": self.number, **sealed.row()})
+        _run(connection, "insert", self.number, *sealed.row().values())
         return sealed
 
-    def _one(self, connection: Connection, wanted: Select[Any], of: str | int) -> Entry | None:
-        row = connection.execute(wanted, {"of": of}).first()
-        return None if row is None else self._checked(row._asdict())
+    def _one(self, connection: Connection, wanted: str, of: str | int) -> Entry | None:
+        row = _run(connection, wanted, self.number, of).fetchone()
+        return None if row is None else self._checked(row)
 
-    def _checked(self, row: dict[str, Any]) -> Entry:
-        entry = Entry.from_row(row)
+    def _checked(self, row: Sequence[Any]) -> Entry:
+        entry = Entry.from_row(dict(zip(ROW, row, strict=False)))
         if digest_of(entry, self.name) != entry.digest:
             raise _altered(entry.number)
         return entry
@@ -125,7 +133,7 @@ def make(connection: Connection, name: str, total: Total, who: str) -> tuple[Boo
         raise LedgerError("the database did not keep the data set it was given")
     body = written("total", {"dataset": name, "total": total.document()})
     first = Entry(1, "create", None, None, total.amounts, *_by(who), body).after(START, Amounts(), name)
-    connection.execute(_INSERT, {"dataset": number, **first.row()})
+    _run(connection, "insert", number, *first.row().values())
     return Book(name, number, Anchor(1, first.digest)), first
 
 
@@ -156,6 +164,12 @@ def find(connection: Connection, name: str) -> int | None:
 def names(connection: Connection) -> tuple[str, ...]:
     """The names of all data sets."""
     return tuple(connection.execute(select(DATASETS.c.name).order_by(DATASETS.c.id)).scalars())
+
+
+def _run(connection: Connection, statement: str, *values: Any) -> Any:
+    """The driver's cursor after a statement."""
+    texts = _STATEMENTS if connection.dialect.name == "sqlite" else _IN_POSTGRESQL
+    return run(connection, texts[statement], values)
 
 
 def _by(who: str) -> tuple[str, str]:

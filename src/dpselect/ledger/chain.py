@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from dpselect.checks import refuse
@@ -37,25 +37,47 @@ class Entry:
 
     def after(self, previous: str, sums: Amounts, dataset: str) -> Entry:
         """The same in its place: the digest before it, the sums up to it, and its own digest."""
-        placed = replace(self, previous=previous, sums=sums)
-        return replace(placed, digest=digest_of(placed, dataset))
+        row = {**self.row(), "previous": previous}
+        row["sum_epsilon"], row["sum_delta"], row["sum_rho"] = sums.epsilon, sums.delta, sums.rho
+        row["digest"] = _digest(row, dataset)
+        return Entry.from_row(row)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """From a row of the database."""
         return cls(
-            **{name: row[name] for name in _PLAIN},
-            amounts=Amounts(row["epsilon"], row["delta"], row["rho"]),
-            sums=Amounts(row["sum_epsilon"], row["sum_delta"], row["sum_rho"]),
+            row["number"],
+            row["kind"],
+            row["reservation"],
+            row["key"],
+            Amounts(row["epsilon"], row["delta"], row["rho"]),
+            row["who"],
+            row["at"],
+            row["body"],
+            Amounts(row["sum_epsilon"], row["sum_delta"], row["sum_rho"]),
+            row["previous"],
+            row["digest"],
         )
 
     def row(self) -> dict[str, Any]:
-        """As a row of the database."""
-        found = {name: getattr(self, name) for name in _PLAIN}
-        for name in ("epsilon", "delta", "rho"):
-            found[name] = getattr(self.amounts, name)
-            found[f"sum_{name}"] = getattr(self.sums, name)
-        return found
+        """As a row of the database, in the order of :data:`ROW`."""
+        return {
+            "number": self.number,
+            "kind": self.kind,
+            "reservation": self.reservation,
+            "key": self.key,
+            "who": self.who,
+            "at": self.at,
+            "body": self.body,
+            "previous": self.previous,
+            "digest": self.digest,
+            "epsilon": self.amounts.epsilon,
+            "sum_epsilon": self.sums.epsilon,
+            "delta": self.amounts.delta,
+            "sum_delta": self.sums.delta,
+            "rho": self.amounts.rho,
+            "sum_rho": self.sums.rho,
+        }
 
     @property
     def content(self) -> Any:
@@ -63,15 +85,22 @@ class Entry:
         return json.loads(self.body)
 
 
-_PLAIN = tuple(found.name for found in fields(Entry) if found.name not in ("amounts", "sums"))
+#: The columns of an entry but its data set's number.
+ROW = tuple(Entry(0, "", None, None, NOTHING, "", "", "").row())
 
 
 def digest_of(entry: Entry, dataset: str) -> str:
     """SHA-256 over everything in the entry, the digest before it, and the name of its data set."""
-    found = entry.row()
-    del found["digest"]
-    written = json.dumps({"dataset": dataset, **found}, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(written.encode()).hexdigest()
+    return _digest(entry.row(), dataset)
+
+
+def _digest(row: dict[str, Any], dataset: str) -> str:
+    told = {"dataset": dataset, **row}
+    del told["digest"]
+    return hashlib.sha256(_WRITE(told).encode()).hexdigest()
+
+
+_WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
 
 @dataclass(frozen=True)

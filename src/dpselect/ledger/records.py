@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,16 @@ class Reservation:
     def amounts(self) -> Amounts:
         """What is charged for it now."""
         return self.entry.amounts if self.settled is None else self.settled.amounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """A question that is to be asked with others; as in :meth:`~dpselect.ledger.Ledger.ask`."""
+
+    question: dict[str, Any]
+    cost: Any
+    draw: Callable[[], Any]
+    key: str | None = None
 
 
 @dataclass(frozen=True)

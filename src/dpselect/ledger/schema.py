@@ -13,7 +13,6 @@ from sqlalchemy import (
     Column,
     Connection,
     ForeignKey,
-    Index,
     Integer,
     MetaData,
     String,
@@ -64,8 +63,26 @@ ENTRIES = Table(
     Column("previous", String(64), nullable=False),
     Column("digest", String(64), nullable=False),
     UniqueConstraint("dataset", "kind", "reservation"),
-    Index("dpselect_ledger_keys", "dataset", "key"),
-    sqlite_with_rowid=False,  # entries lie in the order of their numbers, and each costs one page less
+    UniqueConstraint("dataset", "key"),
+)
+
+#: Version 1, in words that no later version changes. In SQLite entries lie in the order of their numbers (WITHOUT
+#: ROWID), and each costs one page less.
+_FIRST = (
+    "CREATE TABLE dpselect_ledger_schema (version INTEGER NOT NULL PRIMARY KEY)",
+    "CREATE TABLE dpselect_ledger_datasets (id {serial} PRIMARY KEY, name VARCHAR(200) NOT NULL UNIQUE)",
+    """
+CREATE TABLE dpselect_ledger_entries (
+    dataset INTEGER NOT NULL REFERENCES dpselect_ledger_datasets (id), number BIGINT NOT NULL,
+    kind VARCHAR(16) NOT NULL, reservation BIGINT, "key" VARCHAR(64),
+    epsilon BIGINT NOT NULL, delta BIGINT NOT NULL, rho BIGINT NOT NULL,
+    sum_epsilon BIGINT NOT NULL, sum_delta BIGINT NOT NULL, sum_rho BIGINT NOT NULL,
+    who VARCHAR(200) NOT NULL, at VARCHAR(40) NOT NULL, body TEXT NOT NULL,
+    previous VARCHAR(64) NOT NULL, digest VARCHAR(64) NOT NULL,
+    PRIMARY KEY (dataset, number), UNIQUE (dataset, kind, reservation)
+) {without_rowid}
+""",
+    'CREATE INDEX dpselect_ledger_keys ON dpselect_ledger_entries (dataset, "key")',
 )
 
 _SQLITE_GUARD = """
@@ -85,7 +102,15 @@ FOR EACH STATEMENT EXECUTE FUNCTION dpselect_ledger_guard()
 
 
 def _tables(connection: Connection) -> None:
-    METADATA.create_all(connection)
+    sqlite = connection.dialect.name == "sqlite"
+    for statement in _FIRST:
+        # Not by text(), to which a colon would mean something.
+        connection.exec_driver_sql(
+            statement.format(
+                serial="INTEGER NOT NULL" if sqlite else "SERIAL NOT NULL",
+                without_rowid="WITHOUT ROWID" if sqlite else "",
+            )
+        )
 
 
 def _guard(connection: Connection) -> None:
@@ -98,8 +123,16 @@ def _guard(connection: Connection) -> None:
             connection.execute(text(statement))
 
 
+def _one_per_key(connection: Connection) -> None:
+    """A key has one reservation, and is found without a look at all the others."""
+    connection.execute(
+        text('CREATE UNIQUE INDEX dpselect_ledger_questions ON dpselect_ledger_entries (dataset, "key")')
+    )
+    connection.execute(text("DROP INDEX dpselect_ledger_keys"))
+
+
 #: Step n brings version n - 1 to version n. A step that was published is never edited; a new one is added.
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _guard)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _guard, _one_per_key)
 
 
 def version_of(connection: Connection) -> int:

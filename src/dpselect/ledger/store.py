@@ -9,8 +9,9 @@ takes one answer, a question asked again finds its first answer or carries on wi
 from __future__ import annotations
 
 import getpass
+import itertools
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -22,9 +23,10 @@ from dpselect.ledger.amounts import Amounts
 from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
-from dpselect.ledger.records import Answered, Balance, Reservation
+from dpselect.ledger.records import Answered, Asking, Balance, Reservation
 from dpselect.ledger.schema import is_current, upgrade
 from dpselect.ledger.total import Total
+from dpselect.ledger.turn import Turn
 from dpselect.ledger.wording import key_of, label, written
 
 Result = TypeVar("Result")
@@ -188,6 +190,84 @@ class Ledger:
             return Answered(reservation.settled, repeated=True)
         return self.settle(reservation, draw())
 
+    def ask_many(self, questions: Iterable[Asking], *, together: int = 32) -> Iterator[Answered]:
+        """The answers to many questions in order, with one transaction for every ``together`` of them.
+
+        The charge of some questions is committed in the same step as the answers before them, so a crash leaves at most
+        so many charged without an answer, and asking again draws under that charge. The answers before a question that
+        does not fit, or whose draw fails, are given first.
+
+        >>> import tempfile
+        >>> from dpselect.ledger import Asking
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Ledger.create(folder.name + "/x.ledger", dataset="homes", total=Total.pure(1.0)) as ledger:
+        ...     questions = [Asking(question={"month": month}, cost=0.25, draw=lambda: "monday") for month in (1, 2)]
+        ...     [answered.answer for answered in ledger.ask_many(questions)], ledger.balance().remaining
+        (['monday', 'monday'], 0.5)
+        >>> folder.cleanup()
+        """
+        if together < 1:
+            raise refuse("together", together, "1 or more")
+        waiting = iter(questions)
+        turn = Turn()
+        while True:
+            asked = list(itertools.islice(waiting, together)) if turn.problem is None else []
+            priced = [
+                (key_of(body := written("question", one.question), one.key), self._total.price(one.cost), body)
+                for one in asked
+            ]
+            # What is written down now is shown below; what is reserved now is drawn then, and written down next time.
+            shown = turn.drawn
+            turn = self._turn(turn, priced)
+            yield from (turn.answers[held.number] for held, _ in shown)
+            for one, held in zip(asked, turn.reserved, strict=False):
+                if held.settled is None:
+                    turn.draw(held, one.draw)
+                else:
+                    turn.drawn.append((held, None))
+                if turn.failed:
+                    break
+            if not turn.drawn:
+                if turn.problem is not None:
+                    raise turn.problem
+                return
+
+    def _turn(self, before: Turn, priced: list[tuple[str, Amounts, str]]) -> Turn:
+        """Write down what was drawn and reserve what comes next, in one transaction."""
+        if not before.drawn and not priced:
+            return Turn(problem=before.problem)
+
+        def work(connection: Connection, attempt: int) -> tuple[Turn, Entry]:
+            head, retired = self._book.head(connection)
+            turn = Turn(problem=before.problem)
+            for held, body in before.drawn:
+                end = held.settled if body is None else self._book.settled(connection, held.number)
+                mine = end is None or (body is not None and attempt > 0 and end.body == body)
+                if end is None:
+                    head = end = self._book.settle(
+                        connection, head, held.entry, held.entry.amounts, self._who, body or ""
+                    )
+                turn.answers[held.number] = Answered(end, repeated=not mine)
+            for mark, amounts, body in priced:
+                found = self._book.asked(connection, mark)
+                try:
+                    if found is not None:
+                        _check_same(amounts, found[0])
+                    else:
+                        self._check_room(head, amounts, retired=retired)
+                except DPSelectError as problem:
+                    turn.problem = problem
+                    break
+                if found is None:
+                    head = self._book.reserve(connection, head, mark, amounts, self._who, body)
+                    found = head, None
+                turn.reserved.append(Reservation(*found))
+            return turn, head
+
+        turn, head = self._write(work)
+        self._book.saw(head)
+        return turn
+
     def reserve(
         self, question: dict[str, Any], *, cost: Any, key: str | None = None, afresh: bool = False
     ) -> Reservation:
@@ -203,8 +283,7 @@ class Ledger:
             head, retired = self._book.head(connection)
             asked = None if afresh and not attempt else self._book.asked(connection, mark)
             if asked is not None:
-                if not amounts <= asked[0].amounts:
-                    raise refuse("cost", cost, f"what entry {asked[0].number} reserved for the same question, or less")
+                _check_same(amounts, asked[0])
                 return Reservation(*asked)
             self._check_room(head, amounts, retired=retired)
             return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, body))
@@ -357,6 +436,12 @@ def _opened(place: str | Path, patience: float) -> Database:
 def _check_within(amounts: Amounts, reservation: Reservation) -> None:
     if amounts.negative or not amounts <= reservation.entry.amounts:
         raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")
+
+
+def _check_same(amounts: Amounts, reserved: Entry) -> None:
+    if not amounts <= reserved.amounts:
+        rule = f"what entry {reserved.number} reserved for the same question, or less"
+        raise refuse("cost", amounts, rule)
 
 
 def _taken_over() -> LedgerError:
