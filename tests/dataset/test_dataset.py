@@ -172,6 +172,7 @@ def test_the_rule_that_was_broken_can_be_read(rows: Any) -> None:
 
 
 def test_the_curator_sees_counts_only_when_asking_for_them(rows: Any) -> None:
-    found = homes(rows).describe(**JANUARY)
+    found = homes(rows).describe(**JANUARY).report
+    assert found is not None
     assert found.rows == 620
     assert found.lines()[0].startswith("sensitive")

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from dpselect import __version__
 
 #: One line per command: its name is its module's name and its function's name.
-COMMANDS = ("demo", "peak", "watch", "epsilon", "calibrate", "plan", "ledger", "paper")
+COMMANDS = ("demo", "describe", "peak", "watch", "epsilon", "calibrate", "plan", "ledger", "paper")
 
 _HELP = """Which one is largest, when is the line crossed: answered under differential privacy.
 

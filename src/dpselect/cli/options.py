@@ -165,14 +165,15 @@ class Table:
             facts["entropy"] = run.entropy
         if is_file(data):
             return Dataset.open(data, **facts)  # type: ignore[arg-type]
-        return Dataset(_standard_input(self.delimiter) if data == "-" else data, **facts)
+        return Dataset(standard_input(self.delimiter) if data == "-" else data, **facts)
 
     def given(self) -> dict[str, Any]:
         """What was typed."""
         return {name: value for name, value in asdict(self).items() if value is not None and value is not False}
 
 
-def _standard_input(delimiter: str | None) -> Any:
+def standard_input(delimiter: str | None) -> Any:
+    """The table that comes through standard input, held in memory."""
     from dpselect.tables.whole_files import from_stream
 
     if sys.stdin.isatty():
@@ -227,10 +228,14 @@ class Categories:
         )
 
     def _names(self, dataset: Dataset) -> list[str] | None:
+        if self.categories is not None and dataset.is_series:
+            raise InvalidParameter("‹categories› does not go with ‹maximum› (a series already added up over persons)")
+        return self.listed()
+
+    def listed(self) -> list[str] | None:
+        """The public names."""
         if self.categories is None:
             return None
-        if dataset.is_series:
-            raise InvalidParameter("‹categories› does not go with ‹maximum› (a series already added up over persons)")
         if not self.categories.startswith("@"):
             return [name.strip() for name in self.categories.split(",")]
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,12 +15,13 @@ from dpselect.dataset.facts import Facts
 from dpselect.errors import InvalidParameter, LedgerError
 
 if TYPE_CHECKING:
+    from dpselect.dataset.describe import Description
     from dpselect.dataset.line import Line
     from dpselect.dataset.peak import Peak, PeakPlan
     from dpselect.dataset.watch import Watch, WatchPlan
     from dpselect.ledger import Ledger
     from dpselect.noise.entropy import Entropy
-    from dpselect.tables import BoundedQuery, Candidates, CuratorReport
+    from dpselect.tables import BoundedQuery, Candidates
     from dpselect.tables.calendar import Every
 
 
@@ -198,16 +199,15 @@ class Dataset(Facts):
             return self.plan_watch(Line(**asked), candidates)
         return self.plan_peak(candidates, compare=True, **asked)
 
-    def describe(
-        self,
-        *,
-        start: str | None = None,
-        end: str | None = None,
-        every: Every | None = None,
-        categories: Sequence[str] | None = None,
-    ) -> CuratorReport:
-        """For the curator only: exact counts of the rows that can be used, are left out or cut. Never publish them."""
-        return self.read(self.candidates(start=start, end=end, every=every, categories=categories)).curator_report
+    def describe(self, **changes: Any) -> Description:
+        """For the curator only: what can be read under these facts, and what looks wrong. Never publish it.
+
+        ``changes`` are facts to try instead, such as other ``start`` and ``end``.
+        """
+        from dpselect.dataset.describe import describe
+
+        facts = {one.name: getattr(self, one.name) for one in fields(Facts) if one.name != "source"}
+        return describe(self.source, **{name: value for name, value in (facts | changes).items() if value is not False})
 
     @property
     def spent(self) -> float:

@@ -33,9 +33,15 @@ def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], No
 
 def open_rows(facts: Facts) -> Any:
     """The table, as Ibis sees it; nothing is read yet beyond names and types."""
-    from dpselect.tables import open_source
     from dpselect.tables.two_columns import with_hours
 
-    between = {"tab": "\t", "\\t": "\t"}.get(facts.delimiter or "", facts.delimiter)
-    table = open_source(facts.source, backend=facts.backend, table=facts.table, delimiter=between)
+    table = open_table(facts.source, backend=facts.backend, table=facts.table, delimiter=facts.delimiter)
     return table if facts.hour is None else with_hours(table, date=facts.time or "", hour=facts.hour)
+
+
+def open_table(source: Any, *, backend: str | None, table: str | None, delimiter: str | None) -> Any:
+    """The table where it is, its columns as they are."""
+    from dpselect.tables import open_source
+
+    between = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
+    return open_source(source, backend=backend or "duckdb", table=table, delimiter=between)

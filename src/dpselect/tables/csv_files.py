@@ -16,8 +16,9 @@ from typing import Any
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.secrets import shown
+from dpselect.tables.bad_lines import first_misfit
 from dpselect.tables.open_quotes import refuse_open_quotes
-from dpselect.tables.passes import look_first, read_again
+from dpselect.tables.passes import find_misfit, look_first, read_again
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 LONGEST_HEADER = 2**24
@@ -33,6 +34,12 @@ def check_delimiter(delimiter: object) -> None:
 
 def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimiter: str) -> Any:
     """The files as one Ibis table of text columns."""
+    table = _read(files, engine=engine, settings=settings, delimiter=delimiter)
+    find_misfit(table.get_backend(), lambda: first_misfit(files, delimiter))
+    return table
+
+
+def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter: str) -> Any:
     import ibis
 
     names = _column_names(files, delimiter)

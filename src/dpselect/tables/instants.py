@@ -52,8 +52,8 @@ def period_index(column: Expression, *, calendar: Calendar, time_format: str | N
         )
     first = day_number(calendar.first)
     if calendar.every == "hour":
-        return _hours(column, calendar, time_format) - (first * 24 + calendar.first.hour)
-    day = _days(column, calendar, time_format)
+        return hours_of(column, calendar, time_format) - (first * 24 + calendar.first.hour)
+    day = days_of(column, calendar, time_format)
     if calendar.every == "day":
         return day - first
     if calendar.every == "week":
@@ -79,7 +79,7 @@ def _choice(number: Expression, bounds: Sequence[int], values: Sequence[int]) ->
     return ibis.ifelse(number < bounds[middle], below, above)
 
 
-def _days(column: Expression, calendar: Calendar, time_format: str | None) -> Expression:
+def days_of(column: Expression, calendar: Calendar, time_format: str | None) -> Expression:
     """The day on the wall clock, counted from 1970."""
     import ibis
 
@@ -87,7 +87,7 @@ def _days(column: Expression, calendar: Calendar, time_format: str | None) -> Ex
     if kind.is_date():
         return column.epoch_days()
     if kind.is_timestamp():
-        return column.date().epoch_days() if kind.timezone is None else _hours(column, calendar, None) // 24
+        return column.date().epoch_days() if kind.timezone is None else hours_of(column, calendar, None) // 24
     if time_format is not None:
         return _in_any(column, time_format, _written_day)
     plain = converted(column, f"{_DATE}({_CLOCK})?", _day)
@@ -96,7 +96,7 @@ def _days(column: Expression, calendar: Calendar, time_format: str | None) -> Ex
     return ibis.coalesce(plain, _zoned_hours(column, calendar) // 24)
 
 
-def _hours(column: Expression, calendar: Calendar, time_format: str | None) -> Expression:
+def hours_of(column: Expression, calendar: Calendar, time_format: str | None) -> Expression:
     """The hour on the wall clock, counted from 1970."""
     import ibis
 

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from dpselect.tables.failures import engine_failures, interrupted
+from dpselect.errors import SourceError
+from dpselect.tables.failures import BROKEN_FILE, engine_failures, interrupted
 from dpselect.tables.parts import Expression
 
 #: The attribute of a connection that reads its files again, each in one piece.
 _AGAIN = "dpselect_read_in_one_piece"
 #: The attribute of a connection that looks at its files before the first pass.
 _FIRST = "dpselect_look_first"
+#: The attribute of a connection that finds the first row that does not fit.
+_MISFIT = "dpselect_find_misfit"
 #: What DuckDB raises where pieces of a file do not fit together; also for files that are broken.
 _GIVEN_UP = ("InvalidInputException", "NotImplementedException")
 
@@ -32,10 +35,27 @@ def fetched(expression: Expression, *, doing: str) -> Any:
         except Exception as failure:
             again = getattr(backend, _AGAIN, None)
             if again is None or type(failure).__name__ not in _GIVEN_UP:
+                _refuse_misfit(backend, doing)
                 raise
             delattr(backend, _AGAIN)
-            again()
-            return expression.to_pyarrow()
+            try:
+                again()
+                return expression.to_pyarrow()
+            except Exception:
+                _refuse_misfit(backend, doing)
+                raise
+
+
+def _refuse_misfit(backend: Any, doing: str) -> None:
+    """Names the line, where a row that does not fit can be found; the engine's own words might quote it."""
+    find = getattr(backend, _MISFIT, None)
+    if find is not None and (where := find()) is not None:
+        raise SourceError(f"{doing} failed: {where} is the first that does not fit; likely {BROKEN_FILE}") from None
+
+
+def find_misfit(connection: Any, how: Callable[[], str | None]) -> None:
+    """Notes how the first row is found that does not fit, for a pass over the connection's files that failed."""
+    setattr(connection, _MISFIT, how)
 
 
 def look_first(connection: Any, look: Callable[[], None]) -> None:

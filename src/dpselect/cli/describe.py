@@ -1,0 +1,170 @@
+"""``dpselect describe``: what a table holds and what looks wrong, for the curator; then the data-set file."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from dpselect.cli import screen
+from dpselect.cli.options import AsJson, Categories, Data, Periods, Table
+from dpselect.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpselect.dataset.describe import Description
+
+
+@Parameter(name="*", group=Group("What is kept", sort_key=1))
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Where the facts go.
+
+    Parameters
+    ----------
+    write
+        Write the data-set file that later commands take in place of these options.
+    """
+
+    write: Annotated[Path | None, Parameter(metavar="homes.toml")] = None
+
+
+def describe(
+    data: Data,
+    /,
+    *,
+    kept: Kept = Kept(),  # noqa: B008 - frozen
+    periods: Periods = Periods(),  # noqa: B008
+    categories: Categories = Categories(),  # noqa: B008
+    table: Table = Table(),  # noqa: B008
+    as_json: AsJson = False,
+) -> None:
+    """Look at a table before anything is spent: what can be read, what looks wrong, and which option mends it.
+
+    What is shown is exact, for the curator only. Columns and formats that are not named are guessed:
+
+      $ dpselect describe readings.csv --cap 50 --population 5566 --unit kWh
+        --from 2013-01-01 --to 2013-12-31 --write homes.toml --total 2
+
+      $ dpselect peak homes.toml --epsilon 0.1
+
+    With --total a ledger is made beside the file, and everything asked through the file is charged to it.
+
+    In Python: dp.Dataset("readings.csv", …).describe().
+    """
+    from dpselect.dataset.describe import describe as look
+    from dpselect.dataset.file import is_file, read_file
+
+    facts: dict[str, Any] = {}
+    if is_file(data):
+        facts = read_file(data)  # type: ignore[arg-type]
+        data = facts.pop("source")
+    facts |= table.given() | {
+        name: value
+        for name, value in {
+            "start": periods.start,
+            "end": periods.end,
+            "every": periods.every,
+            "category": categories.category,
+            "categories": categories.listed(),
+        }.items()
+        if value is not None
+    }
+    total, ledger = facts.pop("total", None), facts.pop("ledger", None)
+    if kept.write is None and (table.total is not None or table.ledger is not None):
+        raise InvalidParameter(
+            "‹total› and ‹ledger› need ‹write›, the data-set file that names them", parameter="write"
+        )
+    with screen.progress("Looking at the rows"):
+        found = look(_source(data, table), **facts)
+    _show(found, as_json=as_json)
+    place = kept.write or _asked(data, as_json=as_json)
+    if place is not None:
+        _keep(place, data, found, ledger=ledger, total=total)
+
+
+def _source(data: Any, table: Table) -> Any:
+    from dpselect.cli.options import standard_input
+
+    return standard_input(table.delimiter) if data == "-" else data
+
+
+def _show(found: Description, *, as_json: bool) -> None:
+    from dpselect.cli.application import option_words
+    from dpselect.errors import DPSelectError
+
+    word = option_words(["describe"])
+    told = [(DPSelectError(remark.text).told(word), remark.parameter) for remark in found.remarks]
+    if as_json:
+        facts = {name: value if isinstance(value, bool | int) else str(value) for name, value in found.facts.items()}
+        facts.pop("source")
+        screen.emit(
+            {
+                "sensitive": "for the curator only",
+                "columns": found.columns,
+                "facts": facts,
+                "guessed": list(found.guessed),
+                "counts": found.counts,
+                "remarks": [{"text": text, "option": name and word(name)} for text, name in told],
+            }
+        )
+        return
+    for line in found.lines():
+        print(line)
+    if found.report is not None:
+        print("Of a question under these facts:")
+        for line in found.report.lines()[1:]:
+            print(f"  {line}")
+    for text, _ in told:
+        screen.notice(f"! {text}")
+    if not told:
+        screen.notice("Nothing looks wrong.", style="green")
+
+
+def _asked(data: Any, *, as_json: bool) -> Path | None:
+    """Asks whether to keep the facts, where somebody is there to answer."""
+    if as_json or data == "-" or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    name = Path(str(data)).name.split(".")[0] or "data"
+    answer = input(
+        f"Write these facts to a data-set file? Its name, or nothing to leave it [e.g. {name}.toml]: "
+    ).strip()
+    return Path(answer) if answer else None
+
+
+def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any) -> None:
+    from dpselect import files
+    from dpselect.dataset.file import FILE, write_file
+
+    if data == "-":
+        raise InvalidParameter(
+            "‹write› needs a table that is still there next time; save it to a file first", parameter="write"
+        )
+    if place.exists() or place.is_symlink():
+        raise files.refused_place(FILE.what, place, "a file is there already")
+    files.check(place, FILE)
+    facts = dict(found.facts)
+    if total is not None:
+        facts |= {"ledger": str(_made(place, ledger, total)), "total": total}
+    elif ledger is not None:
+        facts["ledger"] = ledger
+    written = write_file(place, facts)
+    screen.notice(f"Wrote: {written}", style="green")
+    if total is not None:
+        screen.notice(f"Ledger: {facts['ledger']}, for answers that cost at most ε = {total} together", style="green")
+
+
+def _made(place: Path, ledger: Any, total: Any) -> Any:
+    """The ledger beside the data-set file, made now and once."""
+    from dpselect.dataset.book import open_book
+    from dpselect.errors import LedgerError
+
+    where = ledger if ledger is not None else place.with_suffix(".ledger")
+    if "://" not in str(where) and Path(where).exists():
+        raise LedgerError(
+            f"a ledger is there already: {Path(where).name!r}; name it with ‹ledger› and leave ‹total› out"
+        )
+    open_book(where, name=place.stem, total=total).close()
+    return where

@@ -1,0 +1,156 @@
+"""For the curator, before anything is spent: what a table holds, what of it can be read, and what looks wrong.
+
+Everything here is exact and without noise: it is shown to the curator only and never goes into an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpselect.dataset.guess import guess_columns
+from dpselect.dataset.look import Look, Remark
+from dpselect.errors import DPSelectError
+
+if TYPE_CHECKING:
+    from dpselect.tables import CuratorReport
+
+#: Rows looked at to tell what a column may be.
+_SAMPLE = 1000
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Description:
+    """What the curator is told about a table. Sensitive: exact counts, never to be published.
+
+    Attributes
+    ----------
+    columns : dict
+        Each column's kind, in a word.
+    facts : dict
+        The public facts that were given, and the columns and formats that were guessed.
+    guessed : tuple of str
+        Which of the facts were guessed.
+    counts : dict
+        Exact counts of rows.
+    remarks : tuple of Remark
+        What looks wrong, each with what to do.
+    report : CuratorReport or None
+        What a question under these facts would use, leave out or cut; None where cap, population or dates are missing.
+    """
+
+    columns: dict[str, str]
+    facts: dict[str, Any]
+    guessed: tuple[str, ...]
+    counts: dict[str, Any]
+    remarks: tuple[Remark, ...]
+    report: CuratorReport | None
+
+    def lines(self) -> tuple[str, ...]:
+        """The description as text, the warning first."""
+        from dpselect.tables.curator import SENSITIVE
+
+        names = list(self.columns.items())
+        listed = ", ".join(f"{name} ({kind})" for name, kind in names[:12])
+        more = f", and {len(names) - 12:,} more" if len(names) > 12 else ""
+        facts = [
+            f"  {name} = {value}" + ("   (guessed: check it)" if name in self.guessed else "")
+            for name, value in self.facts.items()
+            if name != "source"
+        ]
+        counts = [
+            f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}"
+            for name, value in self.counts.items()
+        ]
+        return (SENSITIVE, f"Columns: {listed}{more}", "Facts:", *facts, "Rows:", *counts)
+
+    def __str__(self) -> str:
+        marked = [DPSelectError(remark.text) for remark in self.remarks]
+        return "\n".join([*self.lines(), *(f"! {one}" for one in marked)])
+
+    def __repr__(self) -> str:
+        return f"<Description of {len(self.columns)} columns, {len(self.remarks)} remarks; sensitive>"
+
+
+def describe(source: Any, **facts: Any) -> Description:
+    """Looks at a table under the facts that are known so far, and guesses columns and formats that are not.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> rows = pyarrow.table({"meter": ["a", "b"], "day": ["31/01/2013", "01/02/2013"], "kwh": ["1,5", "2,5"]})
+    >>> found = describe(rows, cap=10, population=1)
+    >>> found.facts["time_format"], found.facts["decimal"], found.guessed
+    ('%d/%m/%Y', ',', ('user', 'time', 'value', 'time_format', 'decimal'))
+    >>> print(found.remarks[0].text)
+    more persons have rows than ‹population› says (1): totals would be cut; give a public bound that holds
+    """
+    from dpselect.dataset.facts import Facts
+    from dpselect.dataset.rows import open_table
+
+    known = {name: value for name, value in facts.items() if value is not None}
+    new: dict[str, Any] = {}
+    table = open_table(source, **{name: known.get(name) for name in ("backend", "table", "delimiter")})
+    between = next((sign for sign in ";\t|" if sign in table.columns[0]), None)
+    if len(table.columns) == 1 and between is not None and "delimiter" not in known:
+        new["delimiter"] = known["delimiter"] = between
+        table = open_table(source, **{name: known.get(name) for name in ("backend", "table", "delimiter")})
+    columns = {name: _kind(kind) for name, kind in zip(table.columns, table.schema().types, strict=True)}
+    sample = _sample(table)
+    guessed = {} if known.get("wide") else guess_columns(columns, sample)
+    if "maximum" in known:
+        guessed.pop("user", None)
+    if "category" in known:
+        guessed.pop("time", None)
+    new |= {name: value for name, value in guessed.items() if name not in known}
+    known |= new
+    look = Look(source, table, known, sample)
+    counts = look.count()
+    for name, value in look.learned.items():
+        new[name] = known[name] = value
+    report = None
+    if not look.missing:
+        try:
+            report = _report(Facts(source, **known), look)
+        except DPSelectError as failure:
+            look.remark(failure.args[0])
+    return Description(
+        columns=columns,
+        facts={"source": source, **known},
+        guessed=tuple(new),
+        counts=counts,
+        remarks=tuple(look.remarks(counts, report, columns)),
+        report=report,
+    )
+
+
+def _kind(kind: Any) -> str:
+    if kind.is_string():
+        return "text"
+    if kind.is_date():
+        return "date"
+    if kind.is_timestamp():
+        return "time"
+    return "number" if kind.is_numeric() else str(kind)
+
+
+def _sample(table: Any) -> dict[str, Sequence[Any]]:
+    from dpselect.tables.passes import fetched
+
+    few = list(table.columns[:200])
+    found = fetched(table.select(*few).limit(_SAMPLE), doing="looking at the first rows").to_pydict()
+    return {name: found.get(name, []) for name in table.columns}
+
+
+def _report(facts: Any, look: Look) -> CuratorReport | None:
+    """What a question under these facts would use, leave out or cut; over all days there are, where none are named."""
+    from dpselect.dataset.rows import read
+
+    if facts.start is None and facts.categories is None:
+        if look.days is None or (look.days[1] - look.days[0]).days > 36_500:
+            return None
+        candidates = facts.candidates(start=look.days[0].isoformat(), end=look.days[1].isoformat())
+    else:
+        candidates = facts.candidates()
+    return read(facts, candidates).curator_report

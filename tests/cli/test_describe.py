@@ -1,0 +1,110 @@
+"""Before anything is spent: the table is described, what looks wrong is named with its option, the facts are kept."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def table(folder: Path, text: str, name: str = "rows.csv") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+PUBLIC = ("--cap", 10, "--population", 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("meter;at;kwh\na;2013-01-01;1,5\n", (), None),  # decimal commas and semicolons are found
+        ("meter,at,kwh\na,13/01/2013,1\nb,01/02/2013,2\n", (), None),  # so is the order of day and month
+        ("meter,at,kwh\na,03/01/2013,1\nb,01/02/2013,2\n", (), "either order"),
+        ("meter,at,kwh\na,2013-01-01,1\nb,SECRET,2\n", (), "line 3 of 'rows.csv'"),
+        ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-01,SECRET\n", (), "line 3 of 'rows.csv'"),
+        ("meter,day,hour,kwh\na,2013-01-01,5,1\n", ("--time", "day", "--value", "kwh", "--user", "meter"), None),
+        ("meter,at,kwh\na,2013-01-01,1\n", ("--every", "hour"), "falls on midnight"),
+        ("meter,at,kwh\na,2013-01-01,-1\nb,2013-01-01,-2\n", (), "all readings are negative"),
+        ("meter,at,kwh\na,2013-01-01,-1\nb,2013-01-01,2\n", (), "count as 0"),
+        ("meter,at,kwh\na,2013-01-01,99\nb,2013-01-01,98\n", (), "lie above --cap"),
+        ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-01,1\n", ("--population", 1), "more persons have rows"),
+        ("meter,at,kwh\na,2013-01-01,1\n", ("--value", "KWH"), "differs from it only in case"),
+        ("meter,at,kwh\na,2013-01-01,1\n", ("--from", "2014-01-01", "--to", "2014-01-31"), "lies in the calendar"),
+        ("meter,at,kwh\n", (), "no rows"),
+        ("day,trips\n2013-01-01,5\n", (), "--user is still needed"),
+    ],
+)
+def test_what_looks_wrong_is_named_with_what_mends_it(
+    dpselect: Run, tmp_path: Path, text: str, options: tuple[Any, ...], said: str | None
+) -> None:
+    ran = dpselect("describe", table(tmp_path, text), *PUBLIC, *options)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("sensitive: for the curator only\n")
+    assert "SECRET" not in ran.out + ran.err
+    assert (said in ran.err) if said else ("Nothing looks wrong" in ran.err), ran.err
+
+
+def test_columns_formats_and_signs_are_guessed(dpselect: Run, tmp_path: Path) -> None:
+    rows = "Customer ID;Datum;Verbrauch kWh\nx1;31.12.2013;1,5\nx2;1.1.2013;2,5\n"
+    found = dpselect("describe", table(tmp_path, rows), *PUBLIC, "--json").json
+    assert found["facts"]["delimiter"] == ";"
+    assert (found["facts"]["user"], found["facts"]["time"]) == ("Customer ID", "Datum")
+    assert (found["facts"]["value"], found["facts"]["decimal"]) == ("Verbrauch kWh", ",")
+    assert found["facts"]["time_format"] == "%-d.%-m.%Y"
+    assert found["counts"]["readings that are numbers"] == 2
+    assert {"delimiter", "user", "time", "value", "decimal", "time_format"} == set(found["guessed"])
+    assert found["remarks"] == []
+
+
+def test_the_file_it_writes_answers_and_charges_its_ledger(dpselect: Run, readings: Path) -> None:
+    homes = readings.parent / "homes.toml"
+    asked = ("--from", "2013-01-01", "--to", "2013-01-31", "--unit", "kWh", "--write", homes, "--total", 3000)
+    ran = dpselect("describe", readings, *PUBLIC, *asked)
+    assert ran.code == 0, ran.err
+    written = tomllib.loads(homes.read_text())
+    assert (written["rows"], written["ledger"], written["total"]) == ("readings.csv", "homes.ledger", 3000)
+    assert dpselect("peak", homes, "--epsilon", 2000, "--json").json["answer"] == "2013-01-20"
+    assert dpselect("peak", homes, "--epsilon", 1500, "--from", "2013-01-02").code == 3
+    again = dpselect("describe", readings, *PUBLIC, *asked)
+    assert (again.code, again.err.count("\n")) == (2, 2), again.err  # the remarks, then the refusal
+    assert "a file is there already" in again.err
+    (homes.parent / "homes.toml").unlink()
+    kept = dpselect("describe", readings, *PUBLIC, *asked)
+    assert "a ledger is there already" in kept.err  # a new file must not come with a full budget
+    assert not homes.exists()
+
+
+def test_what_is_missing_is_asked_for_and_never_taken_from_the_rows(dpselect: Run, readings: Path) -> None:
+    homes = readings.parent / "homes.toml"
+    ran = dpselect("describe", readings, "--write", homes)
+    assert "--cap is still needed" in ran.err
+    assert "--population is still needed" in ran.err
+    assert not {"cap", "population", "start", "end"} & set(tomllib.loads(homes.read_text()))
+    assert dpselect("peak", homes, "--epsilon", 1).code == 2
+
+
+def test_a_table_on_standard_input_is_described_and_asked(dpselect: Run, readings: Path) -> None:
+    text = readings.read_text()
+    assert "rows: 620" in dpselect("describe", "-", *PUBLIC, stdin=text).out
+    options = ("--user", "meter", "--time", "at", "--value", "kwh", "--from", "2013-01-01", "--to", "2013-01-31")
+    asked = (*options, *PUBLIC, "--json", "--seed", 3)
+    for command in (("peak", "--epsilon", 2000), ("watch", "--threshold", 5, "--budget", 500)):
+        piped = dpselect(command[0], "-", *command[1:], *asked, stdin=text)
+        assert piped.out == dpselect(command[0], readings, *command[1:], *asked).out
+    assert "save it to a file first" in dpselect("describe", "-", "--write", "x.toml", stdin=text).err
+
+
+def test_a_broken_row_is_named_by_its_line(dpselect: Run, readings: Path) -> None:
+    readings.write_text(readings.read_text() + "SECRET,2013-01-01\n")
+    options = ("--user", "meter", "--time", "at", "--value", "kwh", "--from", "2013-01-01", "--to", "2013-01-31")
+    for command in (("describe",), ("peak", "--epsilon", 2000)):
+        ran = dpselect(command[0], readings, *command[1:], *options, *PUBLIC)
+        assert ran.code == 2
+        assert "line 622 of 'readings.csv'" in ran.err
+        assert "SECRET" not in ran.out + ran.err
