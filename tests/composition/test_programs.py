@@ -355,7 +355,7 @@ class Programs(RuleBasedStateMachine):
             paid += in_units(float(pure_rho(price)) if self.kind == "zcdp" else price)
         paid += sum(map(in_units, self.charges))
         books = self.filter._books
-        assert paid <= (books if self.kind == "zcdp" else books.epsilons), "a run was not paid for"
+        assert paid <= (books.total if self.kind == "zcdp" else books.epsilons), "a run was not paid for"
 
 
 def take(steps: int, examples: int) -> int:

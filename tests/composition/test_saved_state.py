@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpselect.composition import GaussianFilter, PureFilter, RepairedReportingFilter, SparseVector
-from dpselect.composition.saved_state import _digest, _watcher_state
+from dpselect.composition.signed_state import digest
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
@@ -22,7 +22,7 @@ LAPLACE = LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.02, sca
 EXPONENTIAL = ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.02, scale_query=0.02)
 
 
-WATCHER_STATE = _watcher_state(WATCHER)
+WATCHER_STATE = WATCHER.state()
 
 
 def used(watcher=WATCHER, **settings) -> SparseVector:
@@ -156,7 +156,7 @@ def test_without_the_key_an_edit_cannot_be_signed() -> None:
     state["ended"] = "0x0"
     for forged_key in (None, b"guess"):
         with pytest.raises(StateRefused, match="digest"):
-            SparseVector.restore(json.dumps({**state, "digest": _digest(state, forged_key)}), key=b"curator")
+            SparseVector.restore(json.dumps({**state, "digest": digest(state, forged_key)}), key=b"curator")
     with pytest.raises(StateRefused):
         SparseVector.restore(text)
     with pytest.raises(InvalidParameter):
@@ -198,15 +198,15 @@ def test_without_the_key_an_edit_cannot_be_signed() -> None:
         ("filter", {"kind": ["pure"]}),
     ],
 )
-def test_numbers_that_cannot_be_are_refused_even_with_a_matching_digest(name: str, value: object) -> None:
+def test_numbers_that_cannot_be_are_refused_even_with_a_matchingdigest(name: str, value: object) -> None:
     state = json.loads(used().save())
     while state["run"] is None or state["run"]["below"] != 2:  # the noise is real: answers differ once in a long while
         state = json.loads(used().save())
     del state["digest"]
-    SparseVector.restore(json.dumps({**state, "digest": _digest(state, None)}))
+    SparseVector.restore(json.dumps({**state, "digest": digest(state, None)}))
     state[name] = value
     with pytest.raises(StateRefused):
-        SparseVector.restore(json.dumps({**state, "digest": _digest(state, None)}))
+        SparseVector.restore(json.dumps({**state, "digest": digest(state, None)}))
 
 
 def test_a_filter_from_outside_is_not_saved() -> None:

@@ -58,7 +58,7 @@ VECTOR, CLIP = "composition/sparse_vector.py", "composition/clipping.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
     "composition/exact_sum.py",
-    "composition/saved_state.py",
+    "composition/signed_state.py",
     "composition/odometer.py",
 )
 GAUSSIAN, RELEASES = "mechanisms/gaussian_above_threshold.py", "mechanisms/release.py"
@@ -311,8 +311,8 @@ FAULTS = [
     fault(
         "GDP costs add without squares",
         DECLARED,
-        'return books + in_units(plain_cost("mu", value)) ** 2',
-        'return books + in_units(plain_cost("mu", value))',
+        "        return in_units(value) ** 2\n",
+        "        return in_units(value)\n",
         FILTERS,
     ),
     fault(
@@ -340,14 +340,12 @@ FAULTS = [
     fault("sums are rounded down", SUMS, "    if kept << spare != units:\n        kept += 1\n", "", FILTERS, ODOMETER),
     fault(
         "a restored run is free",
-        STATE,
-        "    svt._filter._books = svt._filter._after_run(svt._filter._books, charge)\n",
-        "",
+        FILTER,
+        "            self._books = self.add_run(self._books, epsilon)\n",
+        "            pass\n",
         SAVED,
     ),
-    fault(
-        "a saved state is not compared with its digest", STATE, "hmac.compare_digest(digest, expected)", "True", SAVED
-    ),
+    fault("a saved state is not compared with its digest", STATE, "hmac.compare_digest(told, expected)", "True", SAVED),
     fault(
         "an odometer forgets what it followed",
         METER,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from dpselect.checks import one, positive, probability, refuse
 from dpselect.composition.costs import Declared, declared, in_loss, plain_cost
-from dpselect.composition.exact_sum import in_units, read_units, round_down, round_up
+from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
 from dpselect.composition.run_prices import probabilistic_price, pure_price, pure_to_gaussian, renyi_price
 from dpselect.privacy.concentrated import pure_rho
@@ -37,27 +38,33 @@ class DeclaredFilter(Filter):
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at its declared price."""
         price = declared(self._price(watcher, horizon))
-        books = self._with(self._books, price)
-        if not self._within(books):
+        books = self.add_cost(self._books, price)
+        if not self.holds(books):
             raise self._exhausted(price)
         return RunTerms(allowed=math.inf, books=books)
 
-    def _after_run(self, books: Any, epsilon: float) -> Any:
+    def add_run(self, books: Any, epsilon: float) -> Any:
         """The run was paid for when it started."""
         return books
 
 
-class _SummingFilter(DeclaredFilter):
+class Summed(NamedTuple):
+    """One sum, of what :meth:`SummingFilter.counted` makes of each cost."""
+
+    total: int = 0
+
+
+class SummingFilter(DeclaredFilter):
     """One number, added up exactly to a limit, in multiples of 2^-1074."""
 
+    empty = Summed()
+    saved_sums: ClassVar[Mapping[str, str]] = {"sum": "total"}
     _unit: str
 
     def __init__(self, limit: float) -> None:
         super().__init__()
         self._limit = one(positive, self._unit, limit)
-
-    def _no_books(self) -> int:
-        return 0
+        self._most = self.counted(self._limit)
 
     @property
     def limit(self) -> float:
@@ -67,35 +74,33 @@ class _SummingFilter(DeclaredFilter):
     @property
     def spent(self) -> float:
         """What was spent, rounded up."""
-        return round_up(self._books)
+        return round_up(self._books.total)
 
     @property
     def remaining(self) -> float:
         """What is left, rounded down."""
-        return round_down(max(0, in_units(self._limit) - self._books))
+        return round_down(max(0, self._most - self._books.total))
 
     @abstractmethod
     def _converted(self, cost: Declared) -> float:
         """What a mechanism's outcome costs in this filter's unit."""
 
-    def _with(self, books: int, cost: Declared | float) -> int:
+    @staticmethod
+    def counted(value: float) -> int:
+        """What a cost adds to the sum."""
+        return in_units(value)
+
+    def add_cost(self, books: Summed, cost: Declared | float) -> Summed:
+        """One more cost; a number is in the filter's own unit."""
         value = self._converted(cost) if isinstance(cost, Declared) else cost
-        return books + in_units(plain_cost(self._unit, value))
+        return Summed(books.total + self.counted(plain_cost(self._unit, value)))
 
-    def _within(self, books: int) -> bool:
-        return books <= in_units(self._limit)
-
-    def _state(self) -> State:
-        return {"limit": self._limit, "sum": hex(self._books)}
-
-    @classmethod
-    def _from_state(cls, state: State) -> Self:
-        found = cls(state["limit"])
-        found._books = read_units(state["sum"])
-        return found
+    def holds(self, books: Summed) -> bool:
+        """Whether the sum is within the limit."""
+        return books.total <= self._most
 
 
-class ZCDPFilter(_SummingFilter):
+class ZCDPFilter(SummingFilter):
     """ρ-zCDP: Σρ_i ≤ ρ, each ρ_i chosen adaptively (THEORY §4). A pure ε costs ε²/2, unless its mechanism says less.
 
     >>> budget = ZCDPFilter(rho=0.5)
@@ -105,6 +110,7 @@ class ZCDPFilter(_SummingFilter):
     """
 
     name = "zcdp"
+    saved_limits: ClassVar = {"limit": ("rho", "_limit")}
     _unit = "rho"
 
     def __init__(self, rho: float) -> None:
@@ -123,7 +129,7 @@ class ZCDPFilter(_SummingFilter):
         return float(pure_rho(pure_price(watcher, horizon)))
 
 
-class RenyiFilter(_SummingFilter):
+class RenyiFilter(SummingFilter):
     """(α, τ)-Rényi DP at one order fixed beforehand: Στ_i(α) ≤ τ (THEORY §4).
 
     >>> budget = RenyiFilter(order=8.0, tau=1.0)
@@ -133,6 +139,7 @@ class RenyiFilter(_SummingFilter):
     """
 
     name = "renyi"
+    saved_limits: ClassVar = {"order": ("order", "_order"), "limit": ("tau", "_limit")}
     _unit = "tau"
 
     def __init__(self, *, order: float, tau: float) -> None:
@@ -153,17 +160,8 @@ class RenyiFilter(_SummingFilter):
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
         return renyi_price(watcher, self._order, horizon)
 
-    def _state(self) -> State:
-        return {"order": self._order, **super()._state()}
 
-    @classmethod
-    def _from_state(cls, state: State) -> Self:
-        found = cls(order=state["order"], tau=state["limit"])
-        found._books = read_units(state["sum"])
-        return found
-
-
-class GaussianFilter(DeclaredFilter):
+class GaussianFilter(SummingFilter):
     """μ-Gaussian DP: Σμ_i² ≤ μ² (THEORY §4). Costs are μ_i; squares are taken, added and compared exactly.
 
     >>> budget = GaussianFilter(mu=1.0)
@@ -173,37 +171,32 @@ class GaussianFilter(DeclaredFilter):
     """
 
     name = "gaussian"
+    saved_limits: ClassVar = {"mu": ("mu", "_limit")}
+    saved_sums: ClassVar = {"squares": "total"}
+    _unit = "mu"
 
     def __init__(self, mu: float) -> None:
-        super().__init__()
-        self._limit = one(positive, "mu", mu)
+        super().__init__(mu)
 
-    def _no_books(self) -> int:
-        # Squares of multiples of 2^-1074 are multiples of 2^-2148: a whole number of those.
-        return 0
-
-    @property
-    def limit(self) -> float:
-        """μ."""
-        return self._limit
+    @staticmethod
+    def counted(value: float) -> int:
+        """The square, in multiples of 2^-2148, where squares of doubles are whole numbers."""
+        return in_units(value) ** 2
 
     @property
     def spent(self) -> float:
         """√Σμ_i², rounded up."""
-        root = math.isqrt(self._books)
-        return round_up(root if root * root == self._books else root + 1)
+        total = self._books.total
+        root = math.isqrt(total)
+        return round_up(root if root * root == total else root + 1)
 
     @property
     def remaining(self) -> float:
         """The largest μ that still fits, rounded down."""
-        return round_down(math.isqrt(max(0, in_units(self._limit) ** 2 - self._books)))
+        return round_down(math.isqrt(max(0, self._most - self._books.total)))
 
-    def _with(self, books: int, cost: Declared | float) -> int:
-        value = cost.in_mu() if isinstance(cost, Declared) else cost
-        return books + in_units(plain_cost("mu", value)) ** 2
-
-    def _within(self, books: int) -> bool:
-        return books <= in_units(self._limit) ** 2
+    def _converted(self, cost: Declared) -> float:
+        return cost.in_mu()
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` from the Gaussian profile at μ; infinite at δ = 0."""
@@ -213,15 +206,6 @@ class GaussianFilter(DeclaredFilter):
 
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
         return pure_to_gaussian(pure_price(watcher, horizon))
-
-    def _state(self) -> State:
-        return {"mu": self._limit, "squares": hex(self._books)}
-
-    @classmethod
-    def _from_state(cls, state: State) -> Self:
-        found = cls(state["mu"])
-        found._books = read_units(state["squares"])
-        return found
 
 
 class Advanced(NamedTuple):
@@ -259,6 +243,14 @@ class AdvancedFilter(DeclaredFilter):
     """
 
     name = "advanced"
+    empty = Advanced()
+    saved_limits: ClassVar = {
+        "epsilon": ("epsilon", "_limit"),
+        "delta": ("delta", "_delta"),
+        "slack": ("slack", "_slack"),
+        "run_delta": ("run_delta", "_run_delta"),
+    }
+    saved_sums: ClassVar = {"sum": "epsilons", "squares": "squares", "deltas": "deltas"}
 
     def __init__(
         self, *, epsilon: float, delta: float, slack: float | None = None, run_delta: float | None = None
@@ -274,9 +266,6 @@ class AdvancedFilter(DeclaredFilter):
         self._run_delta = 1e-3 * self._delta_limit if run_delta is None else one(probability, "run_delta", run_delta)
         if not self._run_delta <= self._delta_limit:
             raise refuse("run_delta", run_delta, f"at most delta - slack = {self._delta_limit!r}, or no run ever fits")
-
-    def _no_books(self) -> Advanced:
-        return Advanced()
 
     @property
     def limit(self) -> float:
@@ -304,7 +293,8 @@ class AdvancedFilter(DeclaredFilter):
         squares = round_up(books.squares)
         return (math.sqrt(-2.0 * math.log(self._slack) * squares) + 0.5 * squares) * _UP
 
-    def _with(self, books: Advanced, cost: Declared | float) -> Advanced:
+    def add_cost(self, books: Advanced, cost: Declared | float) -> Advanced:
+        """One more ε or (ε, δ)."""
         loss = in_loss(cost)
         return Advanced(
             books.epsilons + in_units(loss.epsilon),
@@ -312,13 +302,14 @@ class AdvancedFilter(DeclaredFilter):
             books.deltas + in_units(loss.delta),
         )
 
-    def _within(self, books: Advanced) -> bool:
+    def holds(self, books: Advanced) -> bool:
+        """Whether either bound on the ε_i is within ε, and the sum of the δ_i within δ''."""
         if books.deltas > in_units(self._delta_limit):
             return False
         return books.epsilons <= in_units(self._limit) or self._in_quadrature(books) <= self._limit
 
     def _why(self, cost: Declared | float) -> str:
-        books = self._with(self._books, cost)
+        books = self.add_cost(self._books, cost)
         if books.deltas > in_units(self._delta_limit):
             return (
                 f". Its delta does not fit: {self.spent_delta!r} of delta - slack = {self._delta_limit!r} is spent, "
@@ -338,25 +329,10 @@ class AdvancedFilter(DeclaredFilter):
             return Loss(epsilon=pure_price(watcher, horizon))
         return Loss(epsilon=probabilistic_price(watcher, self._run_delta, None), delta=self._run_delta)
 
-    def _state(self) -> State:
-        books = self._books
-        return {
-            "epsilon": self._limit,
-            "delta": self._delta,
-            "slack": self._slack,
-            "run_delta": self._run_delta,
-            "sum": hex(books.epsilons),
-            "squares": hex(books.squares),
-            "deltas": hex(books.deltas),
-        }
-
     @classmethod
     def _from_state(cls, state: State) -> Self:
         # Where all of δ is slack there is nothing for runs, which is no run_delta that could be asked for.
-        run_delta = state["run_delta"] or None
-        found = cls(epsilon=state["epsilon"], delta=state["delta"], slack=state["slack"], run_delta=run_delta)
-        found._books = Advanced(*(read_units(state[name]) for name in ("sum", "squares", "deltas")))
-        return found
+        return super()._from_state({**state, "run_delta": state["run_delta"] or None})
 
 
 def _square_upward(value: float) -> float:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from dpselect.checks import refuse
 from dpselect.composition.costs import Declared, declared
+from dpselect.composition.exact_sum import read_units
 from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.entropy import process
@@ -76,14 +78,24 @@ class Filter(ABC):
     * :meth:`fits` says beforehand which of the two it will be;
     * sums are exact, comparisons are exact, and work and memory per charge do not grow with the history;
     * while a run is open the rest of the budget is set aside for it, and other charges are refused.
+
+    A filter writes five methods: :meth:`add_cost`, :meth:`add_run` and :meth:`holds` over its sums (its *books*, a
+    named tuple of whole numbers), :meth:`check_run`, and :meth:`epsilon`, what it promises. Charging, holding, saving
+    and restoring are the same for all.
     """
 
     #: The name under which the filter is saved.
     name: ClassVar[str]
+    #: The books before the first charge.
+    empty: ClassVar[Any]
+    #: What a saved state calls the parameters of the filter: the parameter and the attribute that holds it.
+    saved_limits: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    #: What a saved state calls the sums: the field of the books.
+    saved_sums: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self) -> None:
         #: The sums: never altered, only replaced, so that they can be compared and exchanged in one step.
-        self._books: Any = self._no_books()
+        self._books: Any = self.empty
         self._held: HeldRun | None = None
         #: The sparse vectors that ask under this budget, and whoever saved it: one saved state holds all of the budget.
         self._serves: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -96,10 +108,6 @@ class Filter(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.spent} of {self.limit}>"
-
-    @abstractmethod
-    def _no_books(self) -> Any:
-        """The books before the first charge."""
 
     @property
     @abstractmethod
@@ -118,18 +126,18 @@ class Filter(ABC):
 
     def fits(self, cost: Any) -> bool:
         """Whether a release of this cost may go ahead."""
-        return self._within(self._with(self._books, declared(cost)))
+        return self.holds(self.add_cost(self._books, declared(cost)))
 
     @abstractmethod
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` promised for everything let through, now and later; infinite where δ is too small."""
 
     @abstractmethod
-    def _with(self, books: Any, cost: Any) -> Any:
+    def add_cost(self, books: Any, cost: Any) -> Any:
         """The books with one more cost, as :func:`~dpselect.composition.costs.declared` has read it."""
 
     @abstractmethod
-    def _within(self, books: Any) -> bool:
+    def holds(self, books: Any) -> bool:
         """Whether the promise holds with these books."""
 
     @abstractmethod
@@ -137,17 +145,22 @@ class Filter(ABC):
         """On what terms a run of ``watcher`` may start; raises ``BudgetExhausted`` where it may not. Counts nothing."""
 
     @abstractmethod
-    def _after_run(self, books: Any, epsilon: float) -> Any:
+    def add_run(self, books: Any, epsilon: float) -> Any:
         """The books with the realised loss of a run, where the filter counts those."""
 
-    @abstractmethod
     def _state(self) -> State:
         """The limits and the sums, without an open run."""
+        limits = {saved: getattr(self, attribute) for saved, (_, attribute) in self.saved_limits.items()}
+        return {**limits, **{saved: hex(getattr(self._books, field)) for saved, field in self.saved_sums.items()}}
 
     @classmethod
-    @abstractmethod
     def _from_state(cls, state: State) -> Self:
         """The filter that :meth:`_state` described."""
+        found = cls(**{parameter: state[saved] for saved, (parameter, _) in cls.saved_limits.items()})
+        found._books = cls.empty._replace(
+            **{field: read_units(state[saved]) for saved, field in cls.saved_sums.items()}
+        )
+        return found
 
     def state(self) -> State:
         """What a saved state needs to carry on, of fixed size; refused while a run is open, whose cost is not in it."""
@@ -190,6 +203,11 @@ class Filter(ABC):
             raise StateRefused("the saved filter is not usable: it has unknown fields or numbers in another form")
         return found
 
+    def charge_lost_run(self, epsilon: float) -> None:
+        """Count a run whose noise was lost before it could be settled, at what its answers cost."""
+        with self._lock:
+            self._books = self.add_run(self._books, epsilon)
+
     #: Whether the rule covers runs that go on under one noisy threshold after a ⊤.
     covers_kept_threshold: ClassVar[bool] = False
     #: Whether what an open run has cost so far is taken from :attr:`remaining`.
@@ -216,8 +234,8 @@ class Filter(ABC):
                     raise StateRefused(
                         "an open run holds the rest of this budget; end the run before charging anything"
                     )
-                after = self._with(books, known)
-                if not self._within(after):
+                after = self.add_cost(books, known)
+                if not self.holds(after):
                     raise self._exhausted(known, drawn=not isinstance(cost, Loss) and isinstance(known, Declared))
                 # In one step: a signal handler that charged in the meantime has changed the books; read them anew.
                 if self._books is books and self._held is None: self._books = counted = after  # noqa: E701 # fmt: skip
@@ -258,7 +276,7 @@ class Filter(ABC):
                 return
             # An interruption between any two of these lines is mended by settling again, and whoever settles in between
             # leaves nothing to do: the books were worked out once, and the hold is given up last.
-            books = self._after_run(self._books, float(epsilon))
+            books = self.add_run(self._books, float(epsilon))
             held._books = books if held._books is None else held._books
             self._books = held._books if self._held is held else self._books
             self._held = None if self._held is held else self._held

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 from dpselect.checks import one, positive, probability, refuse
 from dpselect.composition.costs import Declared, in_loss, plain_cost
-from dpselect.composition.exact_sum import in_units, read_units, round_down, round_up
-from dpselect.composition.filter import Filter, RunTerms, State, Watcher
+from dpselect.composition.exact_sum import in_units, round_down, round_up
+from dpselect.composition.filter import Filter, RunTerms, Watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.run_prices import probabilistic_price
 from dpselect.errors import BudgetExhausted
@@ -45,6 +45,7 @@ class Realised(NamedTuple):
 class RealisedFilter(Filter):
     """Losses add up exactly to ε: declared ones, and those of runs as they turned out."""
 
+    empty = Realised()
     #: Why a cost with a δ is refused.
     _pure_rule: str
 
@@ -52,9 +53,6 @@ class RealisedFilter(Filter):
         super().__init__()
         self._limit = one(positive, "epsilon", epsilon)
         self._limit_units = in_units(self._limit)
-
-    def _no_books(self) -> Realised:
-        return Realised()
 
     @property
     def limit(self) -> float:
@@ -71,17 +69,20 @@ class RealisedFilter(Filter):
         """What is left outside an open run, rounded down; 0 where the losses have reached ε."""
         return round_down(max(0, self._limit_units - self._books.losses))
 
-    def _with(self, books: Realised, cost: Declared | float) -> Realised:
+    def add_cost(self, books: Realised, cost: Declared | float) -> Realised:
+        """One more pure ε."""
         if isinstance(cost, Declared):
             if cost.loss.delta > 0:
                 raise refuse("cost", cost.loss, self._pure_rule)
             cost = cost.loss.epsilon
         return Realised(books.losses + in_units(plain_cost("cost", cost)), books.chances)
 
-    def _within(self, books: Realised) -> bool:
+    def holds(self, books: Realised) -> bool:
+        """Whether the losses are within ε."""
         return books.losses <= self._limit_units
 
-    def _after_run(self, books: Realised, epsilon: float) -> Realised:
+    def add_run(self, books: Realised, epsilon: float) -> Realised:
+        """One more run, at what it turned out to cost."""
         return Realised(books.losses + in_units(epsilon), books.chances)
 
 
@@ -111,6 +112,8 @@ class PureFilter(RealisedFilter):
     """
 
     name = "pure"
+    saved_limits: ClassVar = {"epsilon": ("epsilon", "_limit")}
+    saved_sums: ClassVar = {"sum": "losses"}
     covers_kept_threshold = True
     takes_open_run = True
     _pure_rule = "pure, with delta = 0: this filter promises no delta; use AdvancedFilter"
@@ -123,15 +126,6 @@ class PureFilter(RealisedFilter):
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run may spend all that is left, question by question; nothing is due before it."""
         return RunTerms(allowed=self.remaining, books=self._books)
-
-    def _state(self) -> State:
-        return {"epsilon": self._limit, "sum": hex(self._books.losses)}
-
-    @classmethod
-    def _from_state(cls, state: State) -> Self:
-        found = cls(state["epsilon"])
-        found._books = Realised(read_units(state["sum"]))
-        return found
 
 
 class RepairedReportingFilter(RealisedFilter):
@@ -158,6 +152,8 @@ class RepairedReportingFilter(RealisedFilter):
     """
 
     name = "repaired"
+    saved_limits: ClassVar = {"epsilon": ("epsilon", "_limit"), "delta": ("delta", "_delta")}
+    saved_sums: ClassVar = {"sum": "losses", "deltas": "chances"}
     _pure_rule = (
         "pure: an approximate delta does not bound the chance that the loss exceeds epsilon; use AdvancedFilter"
     )
@@ -202,16 +198,6 @@ class RepairedReportingFilter(RealisedFilter):
             )
         return RunTerms(allowed=math.inf, books=books)
 
-    def _state(self) -> State:
-        books = self._books
-        return {"epsilon": self._limit, "delta": self._delta, "sum": hex(books.losses), "deltas": hex(books.chances)}
-
-    @classmethod
-    def _from_state(cls, state: State) -> Self:
-        found = cls(epsilon=state["epsilon"], delta=state["delta"])
-        found._books = Realised(read_units(state["sum"]), read_units(state["deltas"]))
-        return found
-
 
 class PublishedReportingFilter(RealisedFilter):
     """Filtered Self-Reporting Composition as printed, **for reproducing figures only**: its (ε, δ) does not hold.
@@ -240,6 +226,14 @@ class PublishedReportingFilter(RealisedFilter):
     """
 
     name = "published"
+    saved_limits: ClassVar = {
+        "epsilon": ("epsilon", "_limit"),
+        "delta": ("delta", "_delta"),
+        "acknowledge": ("acknowledge", "_acknowledged"),
+        "run_epsilon": ("run_epsilon", "_run_epsilon"),
+    }
+    saved_sums: ClassVar = {"sum": "losses"}
+    _acknowledged = ACKNOWLEDGEMENT
 
     def __init__(self, *, epsilon: float, delta: float, acknowledge: str, run_epsilon: float | None = None) -> None:
         if not isinstance(acknowledge, str) or acknowledge != ACKNOWLEDGEMENT:
@@ -259,12 +253,14 @@ class PublishedReportingFilter(RealisedFilter):
         plain_cost("delta", delta, most=1.0)
         return math.inf
 
-    def _with(self, books: Realised, cost: Declared | float) -> Realised:
+    def add_cost(self, books: Realised, cost: Declared | float) -> Realised:
+        """One more ε or (ε, δ)."""
         loss = in_loss(cost)
         # The δ of one round is compared, not added: that is the printed rule.
         return Realised(books.losses + in_units(loss.epsilon), max(books.chances, in_units(loss.delta)))
 
-    def _within(self, books: Realised) -> bool:
+    def holds(self, books: Realised) -> bool:
+        """The printed comparison, with its strict inequality."""
         return books.losses < self._limit_units and books.chances <= in_units(self._delta)
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
@@ -275,23 +271,3 @@ class PublishedReportingFilter(RealisedFilter):
         if not self.fits(Loss(epsilon=largest, delta=self._delta)):
             raise self._exhausted(largest)
         return RunTerms(allowed=math.inf, books=self._books)
-
-    def _state(self) -> State:
-        return {
-            "epsilon": self._limit,
-            "delta": self._delta,
-            "acknowledge": ACKNOWLEDGEMENT,
-            "run_epsilon": self._run_epsilon,
-            "sum": hex(self._books.losses),
-        }
-
-    @classmethod
-    def _from_state(cls, state: State) -> Self:
-        found = cls(
-            epsilon=state["epsilon"],
-            delta=state["delta"],
-            acknowledge=state["acknowledge"],
-            run_epsilon=state["run_epsilon"],
-        )
-        found._books = Realised(read_units(state["sum"]))
-        return found

@@ -14,12 +14,14 @@ from dpselect.checks import counts, one, positive, refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
 from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import ExactSum
-from dpselect.composition.filter import Filter, Watcher
+from dpselect.composition.filter import Filter, State, Watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.many import SparseVectors, run_sparse_vectors
 from dpselect.composition.realised import PureFilter
+from dpselect.composition.saved_state import SavedVector
+from dpselect.composition.signed_state import signed, verified
 from dpselect.composition.transcript import RunRecord, Transcript
-from dpselect.errors import BudgetExhausted, StateRefused
+from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
@@ -445,27 +447,58 @@ class SparseVector:
         )
 
     def save(self, *, key: bytes | None = None) -> str:
-        """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.
+        """The state of the budget as JSON; :mod:`dpselect.composition.signed_state` says what its digest protects.
 
         Answers given after saving are not in it: save after each answer, before showing it, or :meth:`close` first.
         Refused where other sparse vectors share the filter and are open, or where another one was saved: each saved
         state holds the whole budget, so two of them would be the budget twice.
         """
-        from dpselect.composition.saved_state import save
+        return signed(self.state(), key=key)
 
+    @classmethod
+    def restore(cls, text: str, *, key: bytes | None = None, entropy: Entropy = SYSTEM_ENTROPY) -> SparseVector:
+        """Carry on from a saved state. A run that was open is charged and ended: its noisy threshold is gone."""
+        return cls.from_state(verified(text, key=key), entropy=entropy)
+
+    def state(self) -> State:
+        """What :meth:`save` writes, unsigned: public numbers, an open run with what it cost so far."""
         self._check_process()
         with self._lock:
             if self._run is not None and not self._run.open:
                 self._end()
             self._filter._claim_for_saving(self, None if self._run is None else self._run.held)
-            return save(self, key=key)
+            (door, plan), run, done = self._mode, self._run, self._transcript
+            record = None if run is None else run.record()
+            # An interruption may have kept an answer from being written down as given.
+            questions = max(done.questions, 0 if record is None else record.below + record.above)
+            saved = SavedVector(
+                door, plan.resample, plan.horizon, self._filter, done.ended, questions, self._open, record, self._noise
+            )
+            return saved.state()
 
     @classmethod
-    def restore(cls, text: str, *, key: bytes | None = None, entropy: Entropy = SYSTEM_ENTROPY) -> SparseVector:
-        """Carry on from a saved state. A run that was open is charged and ended: its noisy threshold is gone."""
-        from dpselect.composition.saved_state import restore
-
-        return restore(text, key=key, entropy=entropy)
+    def from_state(cls, state: State, *, entropy: Entropy = SYSTEM_ENTROPY) -> SparseVector:
+        """The sparse vector that :meth:`state` described, its open run charged and ended; anything else is refused."""
+        saved = SavedVector.from_state(state)
+        try:
+            svt = cls(
+                saved.door.watcher,
+                filter=saved.filter,
+                resample=saved.resample,
+                clip=saved.door.clip,
+                horizon=saved.horizon,
+                outside=saved.door.outside,
+                entropy=entropy,
+            )
+        except InvalidParameter as problem:
+            raise StateRefused(f"the saved state is not usable: {problem}") from None
+        svt._transcript = Transcript(questions=saved.questions, ended=saved.ended)
+        svt._open = saved.open
+        svt._noise = "reproducible" if saved.noise != "private" else svt._noise
+        if saved.run is not None:
+            saved.filter.charge_lost_run(saved.run.epsilon)
+            svt._transcript.end_run(saved.run)
+        return svt
 
 
 def _forked() -> StateRefused:

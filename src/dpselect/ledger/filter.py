@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import abstractmethod
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from dpselect.checks import one, positive, refuse
 from dpselect.composition.costs import declared
@@ -51,6 +51,7 @@ class LedgerFilter(Filter):
     """
 
     name = "ledger"
+    empty: ClassVar[Books] = (None, NOTHING)
 
     def __init__(
         self,
@@ -75,9 +76,6 @@ class LedgerFilter(Filter):
         self._open = True
         #: What is charged outside the stretch, by the last look.
         self._outside = ledger.balance().charged
-
-    def _no_books(self) -> Books:
-        return None, NOTHING
 
     def __enter__(self) -> Self:
         return self
@@ -160,10 +158,12 @@ class LedgerFilter(Filter):
             self._look()
             raise self._exhausted(cost, drawn=drawn) from None
 
-    def _with(self, books: Books, cost: Any) -> Books:
+    def add_cost(self, books: Books, cost: Any) -> Books:
+        """One more cost, taken from the stretch."""
         return books[0], books[1] + self._total.price(cost)
 
-    def _within(self, books: Books) -> bool:
+    def holds(self, books: Books) -> bool:
+        """Whether the stretch covers what was used of it."""
         return books[0] is not None and books[1] <= books[0].entry.amounts
 
     def epsilon(self, *, delta: float = 0.0) -> float:
@@ -255,7 +255,8 @@ class LedgerFilter(Filter):
         return {"dataset": self._ledger.dataset, "epsilon": spent.epsilon, "delta": spent.delta, "rho": spent.rho}
 
     @classmethod
-    def _from_state(cls, state: State) -> Self:
+    def from_state(cls, state: State) -> Self:
+        """Refused: a ledger is opened, not restored."""
         raise StateRefused("the books of this filter live in a ledger, not in a saved state: open the ledger")
 
 
@@ -345,7 +346,8 @@ class RealisedLedgerFilter(LedgerFilter):
         table = loss_table(watcher)
         return self._total.price(max(table.loss(1, 0), table.loss(0, 1)))
 
-    def _after_run(self, books: Books, epsilon: float) -> Books:
+    def add_run(self, books: Books, epsilon: float) -> Books:
+        """One more run, at what it turned out to cost."""
         return books[0], books[1] + Amounts(epsilon=units_up(epsilon, PER_EPSILON))
 
 
@@ -364,7 +366,7 @@ class DeclaredLedgerFilter(LedgerFilter):
         price = self._total.price(cost)
         if not price <= self._unused:
             self._charge_next_stretch(price, cost, drawn=False, run=held)
-        books = self._with(self._books, cost)
+        books = self.add_cost(self._books, cost)
         # A signal handler that ended this run in the meantime has counted its own: what was worked out here is stale.
         self._books = books if self._held is held else self._books
         held._allowed = math.inf
@@ -372,7 +374,7 @@ class DeclaredLedgerFilter(LedgerFilter):
     def _cost(self, watcher: Watcher, horizon: int | None) -> float:
         return ZCDPFilter(self.limit)._price(watcher, horizon)
 
-    def _after_run(self, books: Books, epsilon: float) -> Books:
+    def add_run(self, books: Books, epsilon: float) -> Books:
         """The run was paid for when it started."""
         return books
 

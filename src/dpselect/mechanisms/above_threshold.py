@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, counts, finite, one, positive, refuse
-from dpselect.errors import InvalidData
+from dpselect.errors import InvalidData, StateRefused
+from dpselect.mechanisms.catalogue import of_kind
 from dpselect.mechanisms.outcomes import noise_of
 from dpselect.mechanisms.run import Run, Runs
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
@@ -96,6 +97,39 @@ class AboveThreshold(ABC):
         """ε that the loss of a run exceeds with probability at most ``delta`` (probabilistic DP, THEORY §3)."""
         by_order = renyi_to_probabilistic(ORDERS, self.renyi(ORDERS, horizon), delta=delta)
         return by_order if horizon is None else min(by_order, float(np.asarray(self.epsilon(horizon))))
+
+    def state(self) -> dict[str, Any]:
+        """Its parameters as plain data, ready for JSON; only mechanisms of the catalogue have one.
+
+        >>> from dpselect import LaplaceAboveThreshold
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=0.1)
+        >>> watcher = LaplaceAboveThreshold(family, threshold=0.5, scale_threshold=1.0, scale_query=2.0)
+        >>> AboveThreshold.from_state(watcher.state()) == watcher
+        True
+        """
+        family = self.family
+        kind = next((noise for noise, known in _kinds() if known is type(self)), None)
+        if kind is None:
+            raise StateRefused(f"a {type(self).__name__} cannot be saved: only the mechanisms of this package can")
+        return {
+            "kind": kind,
+            "lower": family.lower,
+            "upper": family.upper,
+            "sensitivity": family.sensitivity,
+            "monotone": family.monotone,
+            "threshold": self.threshold,
+            **{name: getattr(self, name) for name in self.noise_names},
+        }
+
+    @staticmethod
+    def from_state(state: dict[str, Any]) -> AboveThreshold:
+        """The mechanism that :meth:`state` described; anything else is refused."""
+        kind = dict(_kinds())[state["kind"]]
+        family = QueryFamily(**{name: state[name] for name in ("lower", "upper", "sensitivity", "monotone")})
+        found: AboveThreshold = kind(family, **{name: state[name] for name in ("threshold", *kind.noise_names)})
+        if found.state() != state:
+            raise StateRefused("the saved mechanism has unknown fields or numbers that do not fit together")
+        return found
 
     def noisy_threshold(self, *, entropy: Entropy = SYSTEM_ENTROPY) -> NoisyThreshold:
         """Draw the noise of a threshold."""
@@ -229,6 +263,11 @@ class ClassicalAboveThreshold(AboveThreshold):
         """
         first, second = threshold_scales(check_family(family), epsilon=epsilon, above=above)
         return cls(family, threshold=threshold, scale_threshold=first, scale_query=second)
+
+
+def _kinds() -> list[tuple[str, Any]]:
+    """The mechanisms that can be saved, by the noise they have."""
+    return [(entry.noise.lower(), entry.mechanism()) for entry in of_kind("above-threshold")]
 
 
 def _check_resample(resample: bool) -> None:
