@@ -31,8 +31,6 @@ from dpselect.checks import refuse
 #: Names this process. Whoever holds noise or a budget remembers the number and compares it before each use. It is read
 #: anew each time: a ``fork()`` called from C, as pre-forking servers do, runs no Python code in the child.
 process = os.getpid
-#: The older name.
-forks = process
 
 _POOL_BYTES = 8192
 _CHUNK = bytes(1 << 16)

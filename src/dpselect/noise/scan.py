@@ -22,7 +22,7 @@ from dpselect.checks import refuse
 from dpselect.errors import InvalidData, StateRefused
 from dpselect.noise.chords import enclose
 from dpselect.noise.draw import LazyDraw, NoisyValue, compare, exact_ball
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, forks
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
 from dpselect.noise.inputs import (
     Exact,
     FloatScores,
@@ -99,7 +99,7 @@ class NoisyThreshold:
         self._scale_query = check_scale("scale_query", scale_query)
         self._law = law
         self._entropy = entropy
-        self._forks = forks()
+        self._process = process()
         self._lock = threading.RLock()
         self._cell = entropy.cell
         self._lower_ends, self._upper_ends = law.cell_lists
@@ -128,7 +128,7 @@ class NoisyThreshold:
         """
         if type(value) is not float or not -self._quick <= value <= self._quick:
             return self._ask_exactly(value)
-        if self._forks != forks():
+        if self._process != process():
             raise self._forked()
         distance = (value - self._zero) / self._unit
         cell = self._cell()
@@ -146,7 +146,7 @@ class NoisyThreshold:
         """
         if until not in ("first", "all"):
             raise refuse("until", until, "'first' or 'all'")
-        if self._forks != forks():
+        if self._process != process():
             raise self._forked()
         questions = scores(values)
         if type(questions) is FloatScores:
@@ -225,7 +225,7 @@ class NoisyThreshold:
             number = private_rational(value)
         except InvalidData:
             raise InvalidData("value must be a finite number") from None
-        if self._forks != forks():
+        if self._process != process():
             raise self._forked()
         exact = self._exact
         below, above = self._cut(exact.threshold)
