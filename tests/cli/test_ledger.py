@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dpselect.ledger import Ledger
+from dpselect.ledger import Ledger, filter_on
 
 
 @pytest.fixture
@@ -29,6 +30,8 @@ def test_show_says_what_is_left(dpselect: Callable[..., object], place: str) -> 
     text = dpselect("ledger", "show", place).out
     assert "█" * 15 + "·" * 25 in text
     assert "1.25" in text
+    anchor = dpselect("ledger", "show", place, "--json").json["anchor"]
+    assert anchor in re.sub(r"\s", "", text), "an anchor is never cut"
 
 
 def test_history_as_table_json_and_csv(dpselect: Callable[..., object], place: str) -> None:
@@ -53,15 +56,45 @@ def test_verify_prints_an_anchor_and_finds_an_older_copy(dpselect: Callable[...,
     assert ran.err.count("\n") == 1
 
 
-def test_plot_and_page_and_export(dpselect: Callable[..., object], place: str, tmp_path: Path) -> None:
-    assert dpselect("ledger", "plot", place, "--out", tmp_path / "spend.svg").code == 0
-    assert "budget ε = 2" in (tmp_path / "spend.svg").read_text()
-    assert dpselect("ledger", "history", place, "--report", tmp_path / "ledger.html").code == 0
+@pytest.mark.parametrize("across", ["time", "entry"])
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_plot_over_time_or_entries(
+    dpselect: Callable[..., object], place: str, tmp_path: Path, across: str, ending: str
+) -> None:
+    out = tmp_path / f"spend.{ending}"
+    assert dpselect("ledger", "plot", place, "--out", out, "--across", across).code == 0
+    drawn = out.read_bytes()
+    if ending == "png":
+        assert drawn.startswith(b"\x89PNG")
+        return
+    assert "total ε = 2" in drawn.decode()
+    assert f">{across}</text>" in drawn.decode()
+    assert (">4</text>" in drawn.decode()) == (across == "entry"), "the number of the last entry"
+
+
+def test_page_and_export(dpselect: Callable[..., object], place: str, tmp_path: Path) -> None:
+    assert dpselect("ledger", "history", place, "--report", tmp_path / "ledger.html", "--across", "entry").code == 0
     page = (tmp_path / "ledger.html").read_text()
     assert "monday" in page
-    assert "<svg" in page
+    assert ">entry</text>" in page
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
     entries = dpselect("ledger", "export", place).lines
     assert [entry["kind"] for entry in entries] == ["create", "reserve", "settle", "reserve"]
+
+
+def test_a_stream_is_one_question_in_the_history(dpselect: Callable[..., object], place: str) -> None:
+    with Ledger.open(place) as ledger, filter_on(ledger, question={"verb": "watch"}, stretch=0.0625) as budget:
+        for _ in range(4):
+            budget.charge(0.03125)
+    rows = dpselect("ledger", "history", place, "--json").lines
+    assert [(row["question"], row["answer"], row["cost"]) for row in rows][-1] == (
+        {"verb": "watch"},
+        {"charges": 4},
+        0.125,
+    )
+    assert len(rows) == 3
+    assert dpselect("ledger", "show", place, "--json").json["questions_left"] == int(1.125 / (0.875 / 3))
 
 
 def test_retire(dpselect: Callable[..., object], place: str) -> None:
@@ -96,7 +129,15 @@ def test_bad_input_is_one_line_and_makes_nothing(
 
 @pytest.mark.parametrize(
     "options",
-    [["show", "--total", "3"], ["show", "--csv"], ["show", "--out", "x.svg"], ["verify", "--report", "x.html"]],
+    [
+        ["show", "--total", "3"],
+        ["show", "--csv"],
+        ["show", "--out", "x.svg"],
+        ["verify", "--report", "x.html"],
+        ["show", "--reason", "x"],
+        ["history", "--across", "entry"],
+        ["show", "--report", "x.txt"],
+    ],
 )
 def test_what_would_be_ignored_is_refused(dpselect: Callable[..., object], place: str, options: list[str]) -> None:
     assert dpselect("ledger", options[0], place, *options[1:]).code == 2

@@ -7,11 +7,14 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from dpselect import files
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson, Number, ReportFile
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
@@ -20,8 +23,74 @@ from dpselect.report.rounding import at_least, at_most, no_more_than
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
     from dpselect.ledger.history import Asked
+    from dpselect.report.over_time import Across, Charged
 
 _BAR = 40
+_UNITS = {"epsilon": "ε", "rho": "ρ"}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class NewTotal:
+    """create: the total, chosen once.
+
+    Parameters
+    ----------
+    total
+        create: the most all answers may cost (ε).
+    rho
+        create: the same as zCDP, with --delta.
+    delta
+        create: δ of the total.
+    """
+
+    total: Annotated[Number | None, Parameter(metavar="ε")] = None
+    rho: Annotated[Number | None, Parameter(metavar="ρ")] = None
+    delta: Annotated[Number | None, Parameter(metavar="δ")] = None
+
+    def read(self) -> Total:
+        """The total that is meant."""
+        from dpselect.ledger import Total
+
+        if (self.total is None) == (self.rho is None):
+            raise InvalidParameter(
+                "give one of --total (ε) and --rho (zCDP, with --delta): it is chosen once", parameter=None
+            )
+        delta: Any = self.delta
+        if self.rho is not None:
+            if delta is None:
+                raise InvalidParameter("--rho needs --delta, at which it is shown as an ε", parameter="delta")
+            return Total.zcdp(no_more_than(self.rho), delta=no_more_than(delta))
+        epsilon: Any = self.total
+        if delta is None:
+            return Total.pure(no_more_than(epsilon))
+        return Total.approximate(no_more_than(epsilon), delta=no_more_than(delta))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where the answer goes."""
+
+    report: ReportFile = None
+    as_json: AsJson = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """plot, and the page: where it goes and what lies across.
+
+    Parameters
+    ----------
+    out
+        plot: the drawing to write, as SVG, PNG or PDF by its ending.
+    across
+        plot and --report: what lies across, the time (if left out) or the entries.
+    """
+
+    out: Annotated[Path | None, Parameter(metavar="FILE.svg")] = None
+    across: Literal["time", "entry"] | None = None
 
 
 def ledger(
@@ -33,22 +102,20 @@ def ledger(
     /,
     *,
     dataset: Annotated[str | None, Parameter(help="Which data set, where there are several.")] = None,
-    total: Annotated[Number | None, Parameter(help="create: the most all answers may cost (ε).", metavar="ε")] = None,
-    rho: Annotated[Number | None, Parameter(help="create: the same as zCDP, with --delta.", metavar="ρ")] = None,
-    delta: Annotated[Number | None, Parameter(help="create: δ of the total.", metavar="δ")] = None,
+    new: NewTotal = NewTotal(),  # noqa: B008 - frozen
     anchor: Annotated[str | None, Parameter(help="An anchor kept elsewhere: an older copy is refused.")] = None,
-    out: Annotated[Path | None, Parameter(help="plot: the drawing to write.", metavar="FILE.svg")] = None,
+    drawing: Drawing = Drawing(),  # noqa: B008 - frozen
     as_csv: Annotated[bool, Parameter(name="--csv", help="history: as CSV.")] = False,
-    reason: Annotated[str, Parameter(help="retire: why, for the record.")] = "",
+    reason: Annotated[str | None, Parameter(help="retire: why, for the record.")] = None,
     who: Annotated[str | None, Parameter(help="Whom the record names; your user name if left out.")] = None,
-    report: ReportFile = None,
-    as_json: AsJson = False,
+    run: Output = Output(),  # noqa: B008 - frozen
 ) -> None:
     """A budget that survives: make it, look at it, check it.
 
       $ dpselect ledger create homes.ledger --dataset homes --total 2
-      $ dpselect ledger show homes.ledger
+      $ dpselect ledger show homes.ledger --report ledger.html
       $ dpselect ledger history homes.ledger --csv
+      $ dpselect ledger plot homes.ledger --out spend.svg
       $ dpselect ledger verify homes.ledger --anchor 17:9c1f…
 
     create chooses the total, once. show: what is left. history: what was asked. plot: the spend over time. verify:
@@ -57,33 +124,44 @@ def ledger(
 
     In Python: dpselect.ledger.Ledger.create, .open, .balance, .verify, .retire.
     """
+    _refuse_elsewhere(action, new, drawing, run, csv=as_csv or None, reason=reason)
     if action == "create":
-        _create(place, dataset, _total(total, rho, delta), who, as_json=as_json)
+        _create(place, dataset, new.read(), who, as_json=run.as_json)
         return
-    refuse_given(f"ledger {action}; a total is chosen when a ledger is made", total=total, rho=rho, delta=delta)
-    if action != "plot":
-        refuse_given(f"ledger {action}", out=out)
-    if action != "history":
-        refuse_given(f"ledger {action}", csv=as_csv or None)
-    if action not in ("show", "history"):
-        refuse_given(f"ledger {action}", report=report)
     with _opened(place, dataset, who, anchor=None if action == "verify" else anchor) as found:
         if action == "show":
-            _show(found, as_json=as_json)
+            _show(found, as_json=run.as_json)
         elif action == "history":
-            _history(found, as_csv=as_csv, as_json=as_json)
+            _history(found, as_csv=as_csv, as_json=run.as_json)
         elif action == "plot":
-            _plot(found, out)
+            _plot(found, drawing)
         elif action == "verify":
-            _verify(found, anchor, as_json=as_json)
+            _verify(found, anchor, as_json=run.as_json)
         elif action == "export":
             for entry in found.entries():
                 screen.emit(entry.row())
         else:
-            found.retire(reason)
+            found.retire(reason or "")
             screen.notice(f"{found.dataset} is retired: nothing more is answered", style="green")
-        if report is not None:
-            screen.notice(f"Report: {_page(found, report)}", style="green")
+        if run.report is not None:
+            screen.notice(f"Report: {_page(found, run.report, drawing.across or 'time')}", style="green")
+
+
+def _refuse_elsewhere(action: str, new: NewTotal, drawing: Drawing, run: Output, **others: Any) -> None:
+    """Options that mean nothing to this action are refused, not ignored; a page that cannot be written, before it."""
+    here = f"ledger {action}"
+    if action != "create":
+        refuse_given(f"{here}; a total is chosen when a ledger is made", **asdict(new))
+    if action != "plot":
+        refuse_given(here, out=drawing.out, across=drawing.across if run.report is None else None)
+    if action not in ("show", "history"):
+        refuse_given(here, report=run.report)
+    belongs = {"csv": "history", "reason": "retire"}
+    refuse_given(here, **{name: value for name, value in others.items() if belongs[name] != action})
+    if run.report is not None:
+        files.check(run.report, files.PAGE)
+    if drawing.out is not None:
+        files.check(drawing.out, files.DRAWING)
 
 
 @contextmanager
@@ -94,22 +172,6 @@ def _opened(place: str, dataset: str | None, who: str | None, *, anchor: str | N
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
     with Ledger.open(place, dataset=dataset, who=who, anchor=anchor) as found:
         yield found
-
-
-def _total(epsilon: Any, rho: Any, delta: Any) -> Total:
-    from dpselect.ledger import Total
-
-    if (epsilon is None) == (rho is None):
-        raise InvalidParameter(
-            "give one of --total (ε) and --rho (zCDP, with --delta): it is chosen once", parameter=None
-        )
-    if rho is not None:
-        if delta is None:
-            raise InvalidParameter("--rho needs --delta, at which it is shown as an ε", parameter="delta")
-        return Total.zcdp(no_more_than(rho), delta=no_more_than(delta))
-    if delta is None:
-        return Total.pure(no_more_than(epsilon))
-    return Total.approximate(no_more_than(epsilon), delta=no_more_than(delta))
 
 
 def _create(place: str, dataset: str | None, total: Total, who: str | None, *, as_json: bool) -> None:
@@ -153,7 +215,7 @@ def _in_words(found: Ledger) -> list[tuple[str, str]]:
         ("Total", str(found.total)),
         ("Charged", f"{at_most(facts['spent'])}  [{'█' * full}{'·' * (_BAR - full)}]"),
         ("Left", at_least(facts["remaining"]) + (" (retired)" if facts["retired"] else "")),
-        ("Questions left", "nothing was asked yet" if left is None else f"{left:,} at the average cost so far"),
+        ("Questions left", "nothing was asked yet" if left is None else f"{left:,} at the present rate"),
         ("Anchor", facts["anchor"]),
     ]
 
@@ -165,18 +227,29 @@ def _show(found: Ledger, *, as_json: bool) -> None:
         screen.entries(f"Ledger of {found.dataset}", _in_words(found))
 
 
-def _cells(one: Asked) -> list[str]:
-    return [str(one.number), one.at, one.who, _short(one.question), one.state, _short(one.answer), at_most(one.cost)]
+def _cells(one: Asked, *, longest: int = 60) -> list[str]:
+    when = datetime.fromisoformat(one.at).strftime("%Y-%m-%d %H:%M")
+    texts = [_cut(_words(text), longest) for text in (one.question, one.answer)]
+    return [str(one.number), when, one.who, texts[0], one.state, texts[1], at_most(one.cost)]
 
 
-_COLUMNS = ["entry", "when", "who", "question", "state", "answer", "cost ≤"]
+_COLUMNS = ["entry", "when (UTC)", "who", "question", "state", "answer", "cost ≤"]
 
 
-def _short(value: Any) -> str:
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:59] + "…"
+def _words(value: Any) -> str:
+    """A public question or answer for people: what was asked first, then the rest by name."""
+    if not isinstance(value, dict):
+        return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if "label" in value:
+        return str(value["label"])
+    if value.keys() == {"questions", "above"}:
+        return f"{value['above']:,} of {value['questions']:,} above"
+    rest = [f"{name} {_words(one)}" for name, one in value.items() if name not in ("verb", "labels")]
+    return "; ".join([str(value["verb"]), *rest] if "verb" in value else rest)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _history(found: Ledger, *, as_csv: bool, as_json: bool) -> None:
@@ -196,30 +269,36 @@ def _history(found: Ledger, *, as_csv: bool, as_json: bool) -> None:
         screen.table(f"Questions to {found.dataset}", _COLUMNS, [_cells(one) for one in rows])
 
 
-def _drawing(found: Ledger) -> str:
+def _charged(found: Ledger) -> Charged:
     from dpselect.ledger.history import spending
-    from dpselect.report.plots import spending_svg
-    from dpselect.report.record import Spending
+    from dpselect.report.over_time import Charged
 
     points = list(spending(found))
-    spent = tuple(value for _, value in points)
-    return spending_svg(
-        Spending(spent=spent, above=(), budget=found.total.limit, first=points[0][0], last=points[-1][0])
+    return Charged(
+        at=tuple(at for at, _ in points),
+        spent=tuple(spent for _, spent in points),
+        total=found.total.limit,
+        unit=_UNITS[found.total.unit],
     )
 
 
-def _plot(found: Ledger, out: Path | None) -> None:
-    from dpselect import files
+def _plot(found: Ledger, drawing: Drawing) -> None:
+    from dpselect.report.over_time import charged_svg, save_charged_plot
     from dpselect.report.page import house_style
 
-    if out is None or out.suffix.lower() != ".svg":
+    if drawing.out is None:
         raise InvalidParameter("--out must name the drawing to write, such as spend.svg", parameter="out")
-    drawing = (
-        _drawing(found)
-        .replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-        .replace(">", f"><style>{house_style()}</style>", 1)
-    )
-    screen.notice(f"Drawing: {files.write(out, drawing, files.DRAWING)}", style="green")
+    across, charged = drawing.across or "time", _charged(found)
+    if drawing.out.suffix.lower() != ".svg":
+        title = f"{found.dataset}: {charged.unit} = {at_most(charged.spent[-1])} charged"
+        place = save_charged_plot(drawing.out, charged, title=title, across=across)
+    else:
+        # In the page's own colours, without Matplotlib.
+        style = f'<svg xmlns="http://www.w3.org/2000/svg"><style>{house_style()}</style>'
+        text = charged_svg(charged, across=across)
+        head, _, rest = text.partition(">")
+        place = files.write(drawing.out, style.replace("<svg", head, 1) + rest, files.DRAWING)
+    screen.notice(f"Drawing: {place}", style="green")
 
 
 def _verify(found: Ledger, anchor: str | None, *, as_json: bool) -> None:
@@ -239,20 +318,17 @@ def _verify(found: Ledger, anchor: str | None, *, as_json: bool) -> None:
         raise LedgerError(f"the ledger does not hold: {result.problems[0]}{more}")
 
 
-def _page(found: Ledger, path: Path) -> Path:
-    from html import escape
-
-    from dpselect import files
+def _page(found: Ledger, path: Path, across: Across) -> Path:
     from dpselect.ledger.history import history
-    from dpselect.report.page import document
+    from dpselect.report.ledger_page import write_ledger_page
 
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in _in_words(found))
-    head = "".join(f"<th>{escape(column)}</th>" for column in _COLUMNS)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(one)) + "</tr>" for one in history(found)
+    return write_ledger_page(
+        path,
+        dataset=found.dataset,
+        # The page has a meter of its own.
+        facts=[(name, text.partition("  [")[0]) for name, text in _in_words(found)],
+        charged=_charged(found),
+        columns=_COLUMNS,
+        rows=[_cells(one, longest=400) for one in history(found)],
+        across=across,
     )
-    body = (
-        f"<h1>Ledger of {escape(found.dataset)}</h1><dl>{facts}</dl>{_drawing(found)}"
-        f"<h2>Questions</h2><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    )
-    return files.write(path, document(f"Ledger of {found.dataset}", body), files.PAGE)

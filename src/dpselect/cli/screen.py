@@ -90,7 +90,8 @@ def entries(title: str, rows: Sequence[tuple[str, str]], *, note: str | None = N
 
     grid = Table.grid(padding=(0, 2))
     for name, text in rows:
-        grid.add_row(Text(name, style="dim"), Text(text))
+        # A long word is broken, never cut: an anchor is to be copied.
+        grid.add_row(Text(name, style="dim"), Text(text, overflow="fold"))
     console = Console()
     console.print(Text(title, style="bold"))
     console.print(Padding(grid, (0, 0, 0, 2)))

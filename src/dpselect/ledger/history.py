@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from dpselect.ledger.amounts import NOTHING
 from dpselect.ledger.chain import Entry
 from dpselect.ledger.store import Ledger
+
+#: The present rate is that of so many questions.
+_PRESENT = 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,12 @@ def history(ledger: Ledger) -> list[Asked]:
             reserved[entry.number] = entry
         elif entry.kind == "settle" and entry.reservation is not None:
             ended[entry.reservation] = entry
-    return [_asked(ledger, entry, ended.get(number)) for number, entry in reserved.items()]
+    together: dict[Any, list[tuple[Entry, Entry | None]]] = {}
+    for number, entry in reserved.items():
+        # The stretches that one process made of one stream are one question.
+        sitting = entry.content.get("sitting", number)
+        together.setdefault(sitting, []).append((entry, ended.get(number)))
+    return [_asked(ledger, parts) for parts in together.values()]
 
 
 def spending(ledger: Ledger) -> Iterator[tuple[str, float]]:
@@ -58,22 +67,36 @@ def spending(ledger: Ledger) -> Iterator[tuple[str, float]]:
 
 
 def questions_left(ledger: Ledger) -> int | None:
-    """How many more questions fit at the average cost of those so far; None where nothing was charged yet."""
-    costs = [one.cost for one in history(ledger) if one.cost > 0]
+    """How many more questions fit at the average cost of the last ones; None where nothing was charged yet."""
+    costs = [one.cost for one in history(ledger) if one.cost > 0][-_PRESENT:]
     if not costs:
         return None
     return int(ledger.balance().remaining / (sum(costs) / len(costs)) + 1e-9)
 
 
-def _asked(ledger: Ledger, reserved: Entry, ended: Entry | None) -> Asked:
-    amounts = reserved.amounts if ended is None else ended.amounts
+def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
+    amounts = NOTHING
+    for reserved, ended in parts:
+        amounts += reserved.amounts if ended is None else ended.amounts
+    first = parts[0][0]
+    question = {name: value for name, value in first.content.items() if name not in ("stretch", "sitting")}
+    answers = [ended.content.get("answer") for _, ended in parts if ended is not None]
     return Asked(
-        number=reserved.number,
-        at=reserved.at,
-        who=reserved.who,
-        question=reserved.content,
-        state="reserved" if ended is None else "settled",
-        answer=None if ended is None else ended.content.get("answer"),
+        number=first.number,
+        at=first.at,
+        who=first.who,
+        question=question,
+        state="settled" if len(answers) == len(parts) else "reserved",
+        answer=_told(answers) if "sitting" in first.content else answers[0] if answers else None,
         cost=ledger.total.shown(amounts),
         delta=ledger.total.spent_delta(amounts),
     )
+
+
+def _told(answers: list[Any]) -> Any:
+    """What the stretches of a stream say together: how many questions and how many ⊤, or how many charges."""
+    kept = [one for one in answers if isinstance(one, dict)]
+    if any("first" in one for one in kept):
+        above = sum(len(one["above"]) for one in kept if "first" in one)
+        return {"questions": sum(one["count"] for one in kept if "first" in one), "above": above}
+    return {"charges": sum(one.get("charges", 0) for one in kept)}
