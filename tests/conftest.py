@@ -11,6 +11,7 @@ that need one are skipped and say so.
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import shutil
 import socket
@@ -18,17 +19,19 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("steady", derandomize=True)
-settings.register_profile("explore")
+# How long an example takes is the machine's affair.
+TIMELESS: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("steady", derandomize=True, **TIMELESS)
+settings.register_profile("explore", **TIMELESS)
 settings.load_profile("explore" if os.environ.get("DPSELECT_EXPLORE") else "steady")
 
 
@@ -65,9 +68,12 @@ class Server:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port below those the system hands out by itself: nobody else is given it before the server starts."""
+    for port in random.SystemRandom().sample(range(20_000, 30_000), 1000):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    pytest.fail("no port is free")
 
 
 def _plain_user() -> str | None:
@@ -85,7 +91,7 @@ def _home() -> Iterator[Path]:
 
 
 def _wait(ready: Callable[[], object], process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(300):
+    for _ in range(1200):
         if process.poll() is not None:
             pytest.fail(f"the server ended at once: {log.read_text()[-2000:]}")
         try:
@@ -95,7 +101,7 @@ def _wait(ready: Callable[[], object], process: subprocess.Popen[bytes], log: Pa
             time.sleep(0.1)
     process.kill()
     process.wait()
-    pytest.fail(f"the server did not answer within 30 s: {log.read_text()[-2000:]}")
+    pytest.fail(f"the server did not answer within two minutes: {log.read_text()[-2000:]}")
 
 
 def _postgres_programs(folder: Path) -> Path:
@@ -144,7 +150,7 @@ def _run_postgres(folder: Path) -> Iterator[Server]:
         connection.execute("CREATE DATABASE meters")
     yield server
     process.send_signal(2)  # fast shutdown
-    process.wait(30)
+    process.wait(120)
 
 
 @pytest.fixture(scope="session")
@@ -180,4 +186,4 @@ def _run_mariadb(folder: Path) -> Iterator[Server]:
     _wait(lambda: server.connect().close(), process, folder / "log")
     yield server
     process.terminate()
-    process.wait(60)
+    process.wait(120)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import resource
 import signal
@@ -9,17 +10,24 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 #: Bytes of address space below which the libraries underneath crash while they are loaded, instead of saying so.
 _LEAST_MEMORY = 4 * 2**30
 #: Seconds between being asked to end and ending in any case.
 _PATIENCE = 8
+#: The exit code, once all was said; empty before.
+_said: list[int] = []
 
 
 def _prepare_process() -> str | None:
     """What concerns the whole process: being ended politely, and little memory; a line where it cannot go on."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _leave_in_the_end()
+    _heed_lost_interruptions()
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None
@@ -40,10 +48,26 @@ def _leave_in_the_end() -> None:
         while os.read(here, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
             pass
         time.sleep(_PATIENCE)
-        os.write(2, b"error: interrupted\n")
-        os._exit(130)
+        if not _said:
+            os.write(2, b"error: interrupted\n")
+        os._exit(_said[0] if _said else 130)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def _heed_lost_interruptions() -> None:
+    """Interrupts again where an interruption came while Python took an object down: it prints and forgets those."""
+    told = sys.unraisablehook
+
+    def heed(lost: UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            told(lost)
+            return
+        again = threading.Timer(0.01, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = heed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,20 +76,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 1 a fault of this program, 2 bad input (one line says what to change), 3 the budget ran out, 4 the output
     could not be written, 130 interrupted, 141 the reader of the output went away.
     """
+    if arguments is not None:
+        return _run_or_leave(list(arguments))
+    code = 130
     try:
-        if arguments is None and (told := _prepare_process()):
+        if told := _prepare_process():
             print(told, file=sys.stderr)
             return 2
-        return _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = _run_or_leave(sys.argv[1:])
+        _stand_by(code)
+    except KeyboardInterrupt:
+        if code == 130:  # before anything was asked, or while an earlier interruption was being told
+            print("error: interrupted", file=sys.stderr)
+        _stand_by(code)
+    return code
+
+
+def _stand_by(code: int) -> None:
+    """The answer is out and its exit code stands: a signal while the libraries close down changes neither."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _said.append(code)
+
+
+def _run_or_leave(arguments: list[str]) -> int:
+    try:
+        return _run(arguments)
     except KeyboardInterrupt:
         # While the modules were loading, or while an earlier interruption was being told.
         print("error: interrupted", file=sys.stderr)
         return 130
-    finally:
-        if arguments is None:
-            # The answer is out and its exit code stands: a signal while the libraries close down changes neither.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _run(arguments: list[str]) -> int:
