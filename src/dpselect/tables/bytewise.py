@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from dpselect.errors import SourceError
-from dpselect.tables.parts import Expression
+from dpselect.tables.parts import Expression, engine_of
 
 #: Engines without collations, or whose collations only touch sorting.
 _BYTES_ALREADY = {"athena", "clickhouse", "datafusion", "druid", "exasol", "flink", "impala", "materialize"} | {
@@ -33,7 +33,12 @@ def bytewise(column: Expression) -> Expression:
       "t0"."shop" COLLATE "C" AS "shop"
     FROM "visits" AS "t0"
     """
-    return _operation()(column).to_expr().name(column.get_name()) if column.type().is_string() else column
+    if not column.type().is_string():
+        return column
+    operation = _operation()
+    if engine_of(column) in ("", "polars"):
+        _teach_polars(operation)
+    return operation(column).to_expr().name(column.get_name())
 
 
 @cache
@@ -61,10 +66,10 @@ def _operation() -> Any:
         return _WRITTEN[engine](arg)
 
     SQLGlotCompiler.visit_Bytewise = visit
-    _teach_polars(Bytewise)
     return Bytewise
 
 
+@cache
 def _teach_polars(operation: Any) -> None:
     try:
         from ibis.backends.polars.compiler import translate

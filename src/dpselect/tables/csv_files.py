@@ -22,6 +22,7 @@ from dpselect.tables.passes import find_misfit, look_first, read_again
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 LONGEST_HEADER = 2**24
+_VIEW = "dpselect_csv"
 #: Bytes; what Arrow reads at once, and so the longest row for Polars.
 _LONGEST_ROW = 2**22
 
@@ -45,13 +46,11 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
     names = _column_names(files, delimiter)
     if engine == "duckdb":
         connection = ibis.duckdb.connect(**settings)
-        written = {"auto_detect": False, "header": True, "delim": delimiter, "quote": '"', "escape": '"'}
-        written["columns"] = dict.fromkeys(names, "VARCHAR")
-        table = connection.read_csv(files, table_name="dpselect_csv", **written)
+        table = _duckdb_view(connection, files, names, delimiter)
 
         def again() -> None:
             refuse_open_quotes(files, delimiter)  # on one thread DuckDB drops what follows such a quote
-            connection.read_csv(files, table_name="dpselect_csv", parallel=False, **written)
+            _duckdb_view(connection, files, names, delimiter, parallel=False)
 
         read_again(connection, again)
         return table
@@ -62,7 +61,7 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
         frame = polars.scan_pyarrow_dataset(_arrow_dataset(files, names, delimiter))
         connection = ibis.polars.connect()
         look_first(connection, lambda: refuse_open_quotes(files, delimiter))
-        return connection.create_table("dpselect_csv", frame)
+        return connection.create_table(_VIEW, frame)
     if engine == "pyspark":
         from pyspark.sql.types import StringType, StructField, StructType
 
@@ -86,6 +85,23 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
         look_first(table.get_backend(), lambda: refuse_open_quotes(files, delimiter))
         return table
     raise SourceError(f"CSV files are read with duckdb, polars or spark, not with {engine}; change ‹backend›")
+
+
+def _duckdb_view(connection: Any, files: list[str], names: list[str], delimiter: str, *, parallel: bool = True) -> Any:
+    """The files as a view of text columns. Ibis would ask DuckDB for the columns, and take seconds for thousands."""
+    import ibis
+    import ibis.expr.operations as ops
+
+    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+    options = f"header=true, delim={_literal(delimiter)}, quote='\"', escape='\"', parallel={parallel}"
+    read = f"read_csv([{', '.join(map(_literal, files))}], auto_detect=false, columns={{{columns}}}, {options})"
+    connection.con.execute(f"CREATE OR REPLACE TEMP VIEW {_VIEW} AS SELECT * FROM {read}")  # noqa: S608 - quoted
+    schema = ibis.schema(dict.fromkeys(names, "string"))
+    return ops.DatabaseTable(name=_VIEW, schema=schema, source=connection).to_expr()
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def arrow_options(names: list[str], delimiter: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def fetched(expression: Expression, *, doing: str) -> Any:
             if (look := getattr(backend, _FIRST, None)) is not None:
                 look()
                 delattr(backend, _FIRST)
-            return _interruptible(backend, expression.to_pyarrow)
+            return _interruptible(backend, lambda: _run(backend, expression))
         except KeyboardInterrupt:
             raise interrupted(doing) from None
         except Exception as failure:
@@ -40,7 +40,7 @@ def fetched(expression: Expression, *, doing: str) -> Any:
             delattr(backend, _AGAIN)
             try:
                 again()
-                return expression.to_pyarrow()
+                return _run(backend, expression)
             except Exception:
                 _refuse_misfit(backend, doing)
                 raise
@@ -56,6 +56,12 @@ def _refuse_misfit(backend: Any, doing: str) -> None:
 def find_misfit(connection: Any, how: Callable[[], str | None]) -> None:
     """Notes how the first row is found that does not fit, for a pass over the connection's files that failed."""
     setattr(connection, _MISFIT, how)
+
+
+def _run(backend: Any, expression: Expression) -> Any:
+    """The result in Arrow's types. Ibis's own way would load pandas first, which takes longer than many a pass."""
+    relation = getattr(backend, "_to_duckdb_relation", None)
+    return expression.to_pyarrow() if relation is None else relation(expression).to_arrow_table()
 
 
 def look_first(connection: Any, look: Callable[[], None]) -> None:

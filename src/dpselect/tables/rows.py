@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables.bytewise import bytewise
 from dpselect.tables.calendar import Calendar, Candidates, Categories, day_number
 from dpselect.tables.instants import period_index
-from dpselect.tables.parts import ONE_ARM, Expression, Part, engine_of
+from dpselect.tables.parts import Expression, Part, engine_of
+from dpselect.tables.persons import person_of
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written, reading
 from dpselect.tables.source import Table
+from dpselect.tables.wide import turned_long
 
 #: A limit no table reaches.
 EVERY_ROW = 2**62
@@ -29,7 +29,7 @@ def usable_rows(table: Table, question: Question, candidates: Candidates) -> Tab
     """
     _check(table, question, candidates)
     if question.shape == "wide":
-        rows = _from_wide(table, question, candidates)
+        rows = turned_long(table, question, candidates)
         kept = rows.filter(rows["person"].notnull(), rows["reading"].notnull())
         return kept.select("person", "stamp", "reading", slot="key")
     stamp, person, value = _long_columns(table, question)
@@ -39,7 +39,7 @@ def usable_rows(table: Table, question: Question, candidates: Candidates) -> Tab
         # Without the limit, PostgreSQL would read each text anew wherever its number is mentioned.
         key = _key(stamp, question, candidates)
         read = table.select(person=person.value, stamp=stamp, slot=key, reading=value.value).limit(EVERY_ROW)
-        counts = _person(read["person"]).usable, reading(read["reading"]).usable
+        counts = person_of(read["person"]).usable, reading(read["reading"]).usable
         return read.filter(listed(read["slot"], question, candidates), *counts)
     return table.filter(person.usable, slot.usable, value.usable).select(
         person=person.value, stamp=stamp, slot=slot.value, reading=value.value
@@ -63,7 +63,7 @@ def described_rows(table: Table, question: Question, candidates: Candidates) -> 
     """
     _check(table, question, candidates)
     if question.shape == "wide":
-        return _from_wide(table, question, candidates)
+        return turned_long(table, question, candidates)
     stamp, person, value = _long_columns(table, question)
     key = _key(stamp, question, candidates)
     written = is_written(table[question.value]) if question.value else person.usable & False
@@ -115,7 +115,7 @@ def _nearly(name: str, columns: Sequence[str]) -> str | None:
 def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, Part]:
     import ibis
 
-    person = _person(bytewise(table[question.user]))
+    person = person_of(bytewise(table[question.user]))
     stamp = bytewise(table[question.time]) if question.time else _category(bytewise(table[question.category]))
     if question.value is None:
         # A boolean is not a number everywhere.
@@ -162,19 +162,6 @@ def _check_candidates(question: Question, candidates: object) -> None:
         raise InvalidParameter("a question with a category column needs Categories as candidates")
 
 
-def _person(column: Expression) -> Part:
-    """Who a row belongs to: an empty text and NaN name nobody."""
-    kind = column.type()
-    if kind.is_string():
-        return Part(column, column != "")
-    if kind.is_floating():
-        # Whole numbers that became floats merge from here on (two people's would be one), so they name nobody: the
-        # curator's report counts them. Adding 0.0 makes one person of 0.0 and -0.0.
-        merging = 2.0**24 if kind.is_float32() else 2.0**11 if kind.is_float16() else 2.0**53
-        return Part(column + 0.0, (column > -merging) & (column < merging))
-    return Part(column, column.notnull())
-
-
 def _category(column: Expression) -> Expression:
     kind = column.type()
     if kind.is_string():
@@ -184,68 +171,3 @@ def _category(column: Expression) -> Expression:
     raise SourceError(
         f"category column {column.get_name()!r} must hold text or whole numbers; it holds {kind}: convert it"
     )
-
-
-def _from_wide(table: Table, question: Question, candidates: Candidates) -> Table:
-    """A wide table turned long; column names, not rows, say which candidate a cell belongs to."""
-    places: dict[str, int] = {}
-    for column in table.columns:
-        place = _column_index(column, question, candidates)
-        if column != question.user and place is not None:
-            places[column] = place
-    if not places:
-        raise SourceError(
-            "no column of the wide table is named after a candidate; check the calendar, or give ‹time_format›"
-        )
-    kinds = {table[column].type().copy(nullable=True) for column in places}
-    alike = len(kinds) == 1
-    cells, seen = {}, Counter[int]()
-    for column, place in places.items():
-        cells[f"{place}_{seen[place]}"] = (
-            bytewise(table[column]) if alike else reading(bytewise(table[column]), decimal=question.decimal).or_null()
-        )
-        seen[place] += 1
-    narrow = table.select(person=_person(bytewise(table[question.user])).or_null(), **cells)
-    long = _turned_long(narrow, cells, engine=engine_of(table))
-    # The column's own number stands in for the raw time: candidate and copy in one integer.
-    stamp = long["key"].cast("int64") * (max(seen.values()) + 1) + long["copy"].cast("int64")
-    value = reading(long["cell"], decimal=question.decimal).or_null() if alike else long["cell"]
-    key = long["key"].cast("int64")
-    return long.select("person", stamp=stamp, key=key, reading=value, written=is_written(long["cell"]))
-
-
-def _turned_long(narrow: Table, cells: Iterable[str], *, engine: str) -> Table:
-    """One row per person and cell: ``person``, ``key``, ``copy`` and ``cell``, from columns called key_copy."""
-    import ibis
-
-    if engine not in ONE_ARM:
-        return narrow.pivot_longer(
-            list(cells),
-            names_to=["key", "copy"],
-            names_pattern=r"(\d+)_(\d+)",
-            names_transform=int,
-            values_to="cell",
-        )
-    parts = []
-    for name in cells:
-        key, copy = (ibis.literal(int(number), "int64") for number in name.split("_"))
-        parts.append(narrow.select("person", key=key, copy=copy, cell=name))
-    while len(parts) > 1:  # in halves: engines and compilers limit how deep a union may lie
-        parts = [
-            ibis.union(*parts[place : place + 2]) if parts[place + 1 :] else parts[place]
-            for place in range(0, len(parts), 2)
-        ]
-    return parts[0]
-
-
-def _column_index(column: str, question: Question, candidates: Candidates) -> int | None:
-    if isinstance(candidates, Categories):
-        return candidates.labels.index(column) if column in candidates.labels else None
-    text = column.strip()
-    try:
-        if question.time_format is not None:
-            # Python reads one digit or two in any case, and knows no %-m.
-            return candidates.index(datetime.strptime(text, question.time_format.replace("%-", "%")))
-        return candidates.index(datetime.strptime(text, "%Y-%m") if len(text) == 7 else datetime.fromisoformat(text))
-    except ValueError:
-        return None

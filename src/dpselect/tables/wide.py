@@ -1,0 +1,115 @@
+"""Wide tables, with one column per candidate, turned long. Column names, not rows, say whose candidate a cell is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from dpselect.errors import SourceError
+from dpselect.tables.bytewise import bytewise
+from dpselect.tables.calendar import Candidates, Categories
+from dpselect.tables.parts import ONE_ARM, engine_of
+from dpselect.tables.persons import person_of
+from dpselect.tables.question import Question
+from dpselect.tables.readings import is_written, reading
+from dpselect.tables.source import Table
+
+
+def turned_long(table: Table, question: Question, candidates: Candidates) -> Table:
+    """One row per person and cell: ``person``, ``stamp``, ``key``, ``reading`` and ``written``."""
+    places = _places(table, question, candidates)
+    # A column's own number stands in for the raw time: candidate and copy in one integer.
+    each = max(Counter(places.values()).values()) + 1
+    stamps, seen = dict[str, int](), Counter[int]()
+    for column, place in places.items():
+        stamps[column] = place * each + seen[place]
+        seen[place] += 1
+    kinds = dict(table.schema())
+    alike = len({kinds[column].copy(nullable=True) for column in places}) == 1
+    in_sql = alike and engine_of(table) == "duckdb"
+    long = _in_sql(table, question, stamps) if in_sql else _in_ibis(table, question, stamps, alike=alike)
+    cell = long["cell"]
+    return long.select(
+        person=person_of(bytewise(long["person"])).or_null(),
+        stamp="stamp",
+        key=(long["stamp"] - long["stamp"] % each) // each,  # exact where an engine divides in doubles, too
+        reading=reading(bytewise(cell), decimal=question.decimal).or_null() if alike else cell,
+        written=is_written(cell),
+    )
+
+
+def _places(table: Table, question: Question, candidates: Candidates) -> dict[str, int]:
+    """Which candidate each column belongs to; columns that belong to none are left out."""
+    if isinstance(candidates, Categories):
+        numbers = {label: number for number, label in enumerate(candidates.labels)}
+        found = {column: numbers.get(column) for column in table.columns}
+    else:
+        found = {column: _period(column, question, candidates) for column in table.columns}
+    places = {column: place for column, place in found.items() if place is not None and column != question.user}
+    if not places:
+        raise SourceError(
+            "no column of the wide table is named after a candidate; check the calendar, or give ‹time_format›"
+        )
+    return places
+
+
+def _period(column: str, question: Question, candidates: Candidates) -> int | None:
+    if isinstance(candidates, Categories):
+        return None
+    text = column.strip()
+    try:
+        if question.time_format is not None:
+            # Python reads one digit or two in any case, and knows no %-m.
+            return candidates.index(datetime.strptime(text, question.time_format.replace("%-", "%")))
+        return candidates.index(datetime.strptime(text, "%Y-%m") if len(text) == 7 else datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def _in_sql(table: Table, question: Question, stamps: Mapping[str, int]) -> Table:
+    """``person``, ``stamp`` and ``cell`` on DuckDB, of columns that are alike.
+
+    Ten thousand columns are ten thousand objects to Ibis, each looked at many times, and one list to DuckDB.
+    """
+    kinds, backend = dict(table.schema()), table.get_backend()
+    cells, numbers = ", ".join(map(_quoted, stamps)), ", ".join(map(str, stamps.values()))
+    query = (
+        f"SELECT person, unnest([{numbers}]::BIGINT[]) AS stamp, unnest(cells) AS cell "  # noqa: S608 - names quoted
+        f"FROM (SELECT {_quoted(question.user)} AS person, list_value({cells}) AS cells FROM ({backend.compile(table)}))"
+    )
+    kind = kinds[next(iter(stamps))].copy(nullable=True)
+    return backend.sql(query, schema={"person": kinds[question.user], "stamp": "int64", "cell": kind})
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _in_ibis(table: Table, question: Question, stamps: Mapping[str, int], *, alike: bool) -> Table:
+    """``person``, ``stamp`` and ``cell`` on any engine; ``cell`` is the reading where columns are not alike."""
+    cells = {}
+    for column, number in stamps.items():
+        cell = bytewise(table[column])
+        cells[f"stamp_{number}"] = cell if alike else reading(cell, decimal=question.decimal).or_null()
+    narrow = table.select(person=table[question.user], **cells)
+    if engine_of(table) in ONE_ARM:
+        return _union(narrow, cells)
+    return narrow.pivot_longer(
+        list(cells), names_to="stamp", names_pattern=r"stamp_(\d+)", names_transform=int, values_to="cell"
+    ).mutate(lambda long: long["stamp"].cast("int64").name("stamp"))
+
+
+def _union(narrow: Table, cells: Iterable[str]) -> Table:
+    import ibis
+
+    parts = []
+    for name in cells:
+        stamp = ibis.literal(int(name.removeprefix("stamp_")), "int64")
+        parts.append(narrow.select("person", stamp=stamp, cell=name))
+    while len(parts) > 1:  # in halves: engines and compilers limit how deep a union may lie
+        parts = [
+            ibis.union(*parts[place : place + 2]) if parts[place + 1 :] else parts[place]
+            for place in range(0, len(parts), 2)
+        ]
+    return parts[0]
