@@ -74,10 +74,8 @@ def _in_sql(table: Table, question: Question, stamps: Mapping[str, int]) -> Tabl
     """
     kinds, backend = dict(table.schema()), table.get_backend()
     cells, numbers = ", ".join(map(_quoted, stamps)), ", ".join(map(str, stamps.values()))
-    query = (
-        f"SELECT person, unnest([{numbers}]::BIGINT[]) AS stamp, unnest(cells) AS cell "  # noqa: S608 - names quoted
-        f"FROM (SELECT {_quoted(question.user)} AS person, list_value({cells}) AS cells FROM ({backend.compile(table)}))"
-    )
+    rows = f"SELECT {_quoted(question.user)} AS person, [{cells}] AS cells FROM ({backend.compile(table)})"  # noqa: S608
+    query = f"SELECT person, unnest([{numbers}]::BIGINT[]) AS stamp, unnest(cells) AS cell FROM ({rows})"  # noqa: S608
     kind = kinds[next(iter(stamps))].copy(nullable=True)
     return backend.sql(query, schema={"person": kinds[question.user], "stamp": "int64", "cell": kind})
 
