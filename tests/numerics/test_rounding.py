@@ -8,8 +8,8 @@ from scipy.special import log_ndtr
 from dpselect.numerics import normal, plain
 from dpselect.numerics.moment import log_negative_moment
 from dpselect.numerics.pair import LEFT_OFF, Pair, difference, line, quotient
-from dpselect.numerics.rule import log_cdf_error
 from dpselect.numerics.strip import swelling
+from dpselect.numerics.sums import log_cdf_error
 
 U = 2.0**-53
 

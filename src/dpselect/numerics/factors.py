@@ -9,11 +9,11 @@ It is log-concave for counts ≥ 0: one mode, one hill. Functions here and in :m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dpselect.numerics import many
-from dpselect.numerics.pair import Number, Pair, exact, line, negative, ratio
+from dpselect.numerics.pair import Number, Pair, difference, exact, line, negative, ratio
 
 _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
@@ -36,6 +36,14 @@ class Spot(NamedTuple):
     arguments: list[Number]
     log_cdfs: list[Number]
     hazards: list[Number]
+    #: What ``x`` leaves off: half a unit in its last place, at most.
+    low: Number = 0.0
+    #: Whether the one argument lies on the lattice of :mod:`dpselect.numerics.normal`.
+    on_lattice: Number = False
+
+    def values(self) -> Iterator[tuple[Number, Number, Number]]:
+        """y, log Φ(y) and h(y) of each factor."""
+        return zip(self.arguments, self.log_cdfs, self.hazards, strict=True)
 
 
 def spot_at(factors: Sequence[Factor], x: Number, xp: Any) -> Spot:
@@ -43,6 +51,16 @@ def spot_at(factors: Sequence[Factor], x: Number, xp: Any) -> Spot:
     arguments = [line(factor.slope, x, factor.offset).high for factor in factors]
     values = [xp.log_cdf_and_hazard(y) for y in arguments]
     return Spot(x, arguments, [value[0] for value in values], [value[1] for value in values])
+
+
+def lattice_spot(factor: Factor, x: Number, xp: Any) -> Spot:
+    """The point nearest ``x`` whose argument is on the lattice, for one factor with slope 1.
+
+    The argument is then exact, and x = y - offset is carried as a pair.
+    """
+    y, log_cdf, hazard = xp.nearest_on_lattice(x + factor.offset.high)
+    high, low = difference(y, factor.offset.high)
+    return Spot(high, [y], [log_cdf], [hazard], low - factor.offset.low, True)
 
 
 def peaks(factors: Sequence[Factor], *, steps: int) -> tuple[Number, Number]:

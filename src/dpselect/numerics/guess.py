@@ -73,7 +73,7 @@ def half_width_of_one(factors: Sequence[Factor], spot: Spot, bend: float) -> tup
     """``(a, lean)``: see :func:`dpselect.numerics.strip.half_width`."""
     first = 8.0 / math.sqrt(bend)
     terms = []
-    for factor, y, log_cdf, here in zip(factors, *spot[1:], strict=True):
+    for factor, (y, log_cdf, here) in zip(factors, spot.values(), strict=True):
         count, slope = factor.count, factor.slope.high
         if count > 0.0 and slope != 0.0:
             steep = abs(slope)

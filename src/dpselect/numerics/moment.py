@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from dpselect.numerics import plain
-from dpselect.numerics.rule import log_cdf_error
+from dpselect.numerics.sums import log_cdf_error
 
 _DROP = 40.0
 _EFFORT = 34.0

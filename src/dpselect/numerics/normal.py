@@ -96,17 +96,44 @@ def log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return log_cdf, hazard
 
 
-#: log Φ and φ/Φ at the points k/_FINE, |k| ≤ _EDGE·_FINE: from the nearest one a step of at most 1/1024 leads anywhere.
-_FINE, _EDGE = 512.0, 16.0
-_TABLE_LOG_CDF, _TABLE_HAZARD = log_cdf_and_hazard(np.arange(-_EDGE * _FINE, _EDGE * _FINE + 1.0) / _FINE)
+#: log Φ and φ/Φ at the points k/FINE, |k| ≤ EDGE·FINE: from the nearest one a step of at most 1/1024 leads anywhere.
+FINE, EDGE = 512.0, 16.0
+_TABLE_LOG_CDF, _TABLE_HAZARD = log_cdf_and_hazard(np.arange(-EDGE * FINE, EDGE * FINE + 1.0) / FINE)
+
+
+_PLACES = np.arange(20_000)
+_MIDDLE = int(EDGE * FINE)
+
+
+def nearest_on_lattice(y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The points of the lattice nearest y, with log Φ and φ/Φ there."""
+    at = np.rint(y * FINE)
+    np.clip(at, -EDGE * FINE, EDGE * FINE, out=at)
+    place = at.astype(np.intp)
+    place += _MIDDLE
+    return at / FINE, np.take(_TABLE_LOG_CDF, place, mode="clip"), np.take(_TABLE_HAZARD, place, mode="clip")
+
+
+def lattice_log_cdf(base: Any, step: Any, first: Any, counting: FloatArray) -> FloatArray:
+    """log Φ(base + step·(first + counting)) where base and step are on the lattice, within its ends."""
+    if isinstance(base, np.ndarray):
+        stride = (step * FINE).astype(np.intp)
+        start = (base * FINE + first * (step * FINE)).astype(np.intp)
+        start += _MIDDLE
+        place = _PLACES[: len(counting), None] * stride
+        place += start
+        return np.take(_TABLE_LOG_CDF, place, mode="clip")
+    along = int(step * FINE)
+    start = int(base * FINE) + int(first) * along + _MIDDLE
+    return _TABLE_LOG_CDF[start : start + len(counting) * along : along].copy()
 
 
 def log_cdf_of_many(y: FloatArray) -> FloatArray:
     """log Φ(y), as in :func:`log_cdf_and_hazard`: a table's value and a small step from there."""
-    at = np.rint(y * _FINE)
-    np.clip(at, -_EDGE * _FINE, _EDGE * _FINE, out=at)
-    place = (at + _EDGE * _FINE).astype(np.intp)
-    at *= 1.0 / _FINE
+    at = np.rint(y * FINE)
+    np.clip(at, -EDGE * FINE, EDGE * FINE, out=at)
+    place = (at + EDGE * FINE).astype(np.intp)
+    at *= 1.0 / FINE
     # Without rounding: y and the point next to it are within a factor of two, or the point is 0.
     step = y - at
     mean = np.zeros_like(y)
@@ -122,7 +149,7 @@ def log_cdf_of_many(y: FloatArray) -> FloatArray:
     mean *= np.take(_TABLE_HAZARD, place, mode="clip")
     log_cdf = np.log1p(mean, out=mean)
     log_cdf += np.take(_TABLE_LOG_CDF, place, mode="clip")
-    beyond = ~(np.abs(y) <= _EDGE)
+    beyond = ~(np.abs(y) <= EDGE)
     if beyond.any():
         log_cdf[beyond] = log_cdf_and_hazard(y[beyond])[0]
     return log_cdf
@@ -135,15 +162,15 @@ def rough_log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> round(float(log_cdf[0]), 5), round(float(hazard[0]), 5)
     (-0.48141, 0.61722)
     """
-    place = np.clip(np.rint(y * _FINE), -_EDGE * _FINE, _EDGE * _FINE)
-    step = y - place * (1.0 / _FINE)
-    place = (place + _EDGE * _FINE).astype(np.intp)
+    place = np.clip(np.rint(y * FINE), -EDGE * FINE, EDGE * FINE)
+    step = y - place * (1.0 / FINE)
+    place = (place + EDGE * FINE).astype(np.intp)
     hazard = np.take(_TABLE_HAZARD, place, mode="clip")
     fall = step * (hazard + y)
     log_cdf = np.take(_TABLE_LOG_CDF, place, mode="clip")
     log_cdf += hazard * step
     hazard *= 1.0 - fall
-    beyond = ~(np.abs(y) <= _EDGE)
+    beyond = ~(np.abs(y) <= EDGE)
     if beyond.any():
         log_cdf[beyond], hazard[beyond] = log_cdf_and_hazard(y[beyond])
     return log_cdf, hazard

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from scipy.special import erfcx
 
-from dpselect.checks import FloatArray
+from dpselect.numerics.normal import FINE
 
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
@@ -60,19 +59,10 @@ def any(condition: bool) -> bool:
     return condition
 
 
-def largest(value: float) -> float:
-    """The largest over all cells."""
-    return value
-
-
-def row_sum(row: FloatArray) -> float:
-    """The sum over the nodes."""
-    return float(np.add.reduce(row))
-
-
-def entry(row: FloatArray, place: int) -> float:
-    """The value at one node."""
-    return float(row[place])
+def nearest_on_lattice(y: float) -> tuple[float, float, float]:
+    """The point of the lattice nearest y, with log Φ and φ/Φ there."""
+    at = round(y * FINE) / FINE
+    return at, *log_cdf_and_hazard(at)
 
 
 def log_cdf_and_hazard(y: float) -> tuple[float, float]:

@@ -6,28 +6,22 @@ A cell is *settled* when the bound on its error is at most :data:`TOLERANCE` of 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.numerics import many, plain
-from dpselect.numerics.factors import Factor, Spot, exchanged, peaks, spot_at
+from dpselect.numerics.factors import Factor, Spot, exchanged, lattice_spot, peaks, spot_at
 from dpselect.numerics.guess import peak_of_one
+from dpselect.numerics.nodes import MOST_NODES, Block
 from dpselect.numerics.pair import Number, Pair
-from dpselect.numerics.rule import (
-    MOST_NODES,
-    Plan,
-    Sums,
-    best_move,
-    height_of,
-    move_by,
-    plan,
-    ratio_from,
-    shifted,
-    sums,
-)
+from dpselect.numerics.rule import Plan, best_move, plan
+from dpselect.numerics.strip import Strip
+from dpselect.numerics.sums import Sums, height_of, ratio_from, shifted, sums
 
 #: The largest error accepted, relative to a loss; to 1 or the value for the logarithm of an integral. A value may be
 #: off by it on either side, so that what is shown as ε is at most 1e-10 above the truth. Long runs with many ⊤ come
@@ -43,6 +37,8 @@ _MOST, _MOST_AMONG_MANY = MOST_NODES, 1_000
 _BLOCK = 8192
 #: Steps towards all peaks together, and then towards the few that are not found yet.
 _PEAK_STEPS, _LATE_PEAK_STEPS = 6, 40
+#: Arguments at a peak from which on the sum keeps to the lattice: below, squares are better; above, it ends.
+_LATTICE = (-4.0, 12.0)
 _U = 2.0**-53
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -62,8 +58,16 @@ def _flat(factors: list[Factor]) -> list[Factor]:
     return factors
 
 
+def _slope_is_one(factors: list[Factor]) -> bool:
+    """Whether there is one kind of factor, with slope 1: the sum may then keep to the lattice of log Φ."""
+    return len(factors) == 1 and bool(np.all((factors[0].slope.high == 1.0) & (factors[0].slope.low == 0.0)))
+
+
 def _spot(factors: list[Factor]) -> Spot:
-    return spot_at(factors, peak_of_one(factors), plain)
+    x = peak_of_one(factors)
+    if _slope_is_one(factors) and _LATTICE[0] < x + factors[0].offset.high < _LATTICE[1]:
+        return lattice_spot(factors[0], x, plain)
+    return spot_at(factors, x, plain)
 
 
 def _spots(factors: list[Factor]) -> Spot:
@@ -71,16 +75,23 @@ def _spots(factors: list[Factor]) -> Spot:
     late = np.flatnonzero(~settled)
     if len(late):
         x[late] = peaks(take(factors, late), steps=_LATE_PEAK_STEPS)[0]
-    return spot_at(factors, x, many)
-
-
-def _nodes(planned: Plan) -> float:
-    return float(planned.last - planned.first + 1.0)
+    if not _slope_is_one(factors):
+        return spot_at(factors, x, many)
+    y = x + factors[0].offset.high
+    spot = lattice_spot(factors[0], x, many)
+    near = (_LATTICE[0] < y) & (y < _LATTICE[1])
+    beside = np.flatnonzero(~near)
+    if len(beside):
+        other = spot_at(take(factors, beside), x[beside], many)
+        spot.x[beside], spot.low[beside] = other.x, 0.0
+        for part, values in zip(spot[1:4], other[1:4], strict=True):
+            part[0][beside] = values[0]
+    return spot._replace(on_lattice=near)
 
 
 def _sums_of_one(factors: list[Factor], planned: Plan) -> Sums | None:
-    nodes = _nodes(planned)
-    return sums(factors, planned, int(nodes), plain) if 2.0 < nodes <= _MOST else None
+    nodes = planned.last - planned.first + 1.0
+    return sums(factors, planned, nodes, (), plain) if 2.0 < nodes <= _MOST else None
 
 
 def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
@@ -91,9 +102,7 @@ def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
         return None
     value, error = 0.0, math.inf
     if _gain(factors, spot) < _SMALL:
-        sizes = best_move(factors, spot, plain)
-        move = move_by(factors, min(range(len(sizes)), key=sizes.__getitem__) - 1)
-        found = _sums_of_one(factors, plan(factors, spot, move, plain))
+        found = _sums_of_one(factors, plan(factors, spot, best_move(factors, spot, plain), plain))
         if found is not None:
             value, error = ratio_from(found, plain)
     if not (value > 0.0 and error <= TOLERANCE * value < math.inf):
@@ -120,7 +129,7 @@ def _quotient(
     xp = many if isinstance(spot.x, np.ndarray) else plain
     low, low_error = height_of(factors, spot, xp)
     high, high_error = height_of(moved, spot_moved, xp)
-    fall = 0.5 * (spot_moved.x - spot.x) * (spot_moved.x + spot.x)
+    fall = 0.5 * ((spot_moved.x - spot.x) + (spot_moved.low - spot.low)) * (spot_moved.x + spot.x)
     sizes = xp.log(above.whole / below.whole)
     value = (high - low) - fall + sizes
     error = low_error + high_error + _relative_error(below) + _relative_error(above)
@@ -166,8 +175,11 @@ def take(factors: Sequence[Factor], cells: NDArray[np.intp] | NDArray[np.bool_])
     ]
 
 
-def _spot_of(spot: Spot, cells: NDArray[np.intp] | NDArray[np.bool_]) -> Spot:
-    return Spot(spot.x[cells], *([array[cells] for array in part] for part in spot[1:]))
+def _spot_of(spot: Spot, cells: NDArray[np.intp]) -> Spot:
+    lists = ([array[cells] for array in part] for part in spot[1:4])
+    if spot.on_lattice is False:
+        return Spot(spot.x[cells], *lists)
+    return Spot(spot.x[cells], *lists, spot.low[cells], spot.on_lattice[cells])
 
 
 def _plan_of(planned: Plan, cells: NDArray[np.intp]) -> Plan:
@@ -178,26 +190,48 @@ def _plan_of(planned: Plan, cells: NDArray[np.intp]) -> Plan:
         _spot_of(planned.spot, cells),
         planned.bend[cells],
         move,
-        planned.strip._replace(**{name: value[cells] for name, value in planned.strip._asdict().items()}),
+        Strip(*(array[cells] for array in planned.strip)),
         planned.step[cells],
         planned.first[cells],
         planned.last[cells],
+        planned.on_lattice if planned.on_lattice is False else planned.on_lattice[cells],
+        [array[cells] for array in planned.deep],
     )
 
 
+def _in_blocks(planned: Plan, counts: FloatArray) -> tuple[NDArray[np.intp], list[Block], FloatArray]:
+    """Cells in an order in which those that are alike, and need about as many nodes, come together."""
+    kinds = np.zeros(len(counts))
+    flags = [*planned.deep, *(() if planned.on_lattice is False else (planned.on_lattice,))]
+    if planned.move is not None:
+        flags += [left != 0.0 for left in planned.move.left]
+    for flag in flags:
+        kinds *= 2.0
+        kinds += flag
+    keys = kinds * (2.0 * _MOST_AMONG_MANY) + counts
+    keys[~((counts > 2.0) & (counts <= _MOST_AMONG_MANY))] = math.inf
+    order = np.argsort(keys)
+    ranks = keys[order].tolist()
+    size = bisect_left(ranks, math.inf)
+    blocks, nodes, start = [], np.empty(size), 0
+    while start < size:
+        least = ranks[start] % (2.0 * _MOST_AMONG_MANY)
+        stop = min(start + max(8, int(_BLOCK / least)), size)
+        stop = bisect_right(ranks, ranks[start] + 4.0 + 0.25 * least, start, stop)
+        number = int(ranks[stop - 1] % (2.0 * _MOST_AMONG_MANY))
+        blocks.append(Block(start, stop, number))
+        nodes[start:stop] = number
+        start = stop
+    return order[:size], blocks, nodes
+
+
 def _sums_of_many(factors: list[Factor], planned: Plan) -> Sums:
-    """Block by block, cells that need about as many nodes together; unsettled where they need too many."""
-    counts = planned.last - planned.first + 1.0
-    result = np.zeros((4, len(counts)))
+    """Block by block; unsettled where a cell needs too many nodes."""
+    result = np.zeros((4, len(planned.step)))
     result[1] = result[3] = math.inf
-    order = np.argsort(counts)
-    order = order[(counts[order] > 2.0) & (counts[order] <= _MOST_AMONG_MANY)]
-    start = 0
-    while start < len(order):
-        block = order[start : start + max(8, int(_BLOCK / counts[order[start]]))]
-        nodes = int(counts[block[-1]])
-        result[:, block] = sums(take(factors, block), _plan_of(planned, block), nodes, many)
-        start += len(block)
+    order, blocks, nodes = _in_blocks(planned, planned.last - planned.first + 1.0)
+    if len(order):
+        result[:, order] = sums(take(factors, order), _plan_of(planned, order), nodes, blocks, many)
     return Sums(*result)
 
 
@@ -242,22 +276,32 @@ def _flattened(factors: list[Factor]) -> Iterator[tuple[NDArray[np.intp], list[F
 
 def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     spot = _spots(factors)
-    cells = len(spot.x)
-    value, error = np.zeros(cells), np.full(cells, math.inf)
-    small = _gain(factors, spot) < _SMALL
-    cleared = np.where(small, np.argmin(best_move(factors, spot, many), axis=0) - 1, -2)
-    for choice in range(-1, len(factors)):
-        chosen = np.flatnonzero(cleared == choice)
-        if len(chosen):
-            some = take(factors, chosen)
-            planned = plan(some, _spot_of(spot, chosen), move_by(some, choice), many)
-            value[chosen], error[chosen] = ratio_from(_sums_of_many(some, planned), many)
+    planned = plan(factors, spot, best_move(factors, spot, many), many)
+    value, error = ratio_from(_sums_of_many(factors, planned), many)
     again = np.flatnonzero(~((error <= TOLERANCE * value) & (value > 0.0) & (error < math.inf)))
     if len(again):
-        some, there = take(factors, again), _spot_of(spot, again)
-        moved = shifted(some)
-        spot_moved = _spots(moved)
-        below = _sums_of_many(some, plan(some, there, None, many))
-        above = _sums_of_many(moved, plan(moved, spot_moved, None, many))
-        value[again], error[again] = _quotient(some, there, below, moved, spot_moved, above)
+        value[again], error[again] = _two_grids(take(factors, again), _spot_of(spot, again))
     return value, error
+
+
+def _two_grids(factors: list[Factor], spot: Spot) -> tuple[FloatArray, FloatArray]:
+    """Both grids of some cells, planned and summed together."""
+    moved = shifted(factors)
+    spot_moved = _spots(moved)
+    cells = len(spot.x)
+    both = [Factor(*map(_end_to_end, before, after)) for before, after in zip(factors, moved, strict=True)]
+    there = Spot(*map(_end_to_end, spot, spot_moved))
+    found = _sums_of_many(both, plan(both, there, None, many))
+    below, above = (Sums(*(part[half] for part in found)) for half in (slice(cells), slice(cells, None)))
+    return _quotient(factors, spot, below, moved, spot_moved, above)
+
+
+def _end_to_end(first: Any, second: Any) -> Any:
+    """Numbers of some cells and then of others; of pairs and lists, part by part."""
+    if isinstance(first, Pair):
+        return Pair(*map(_end_to_end, first, second))
+    if isinstance(first, list):
+        return list(map(_end_to_end, first, second))
+    if isinstance(second, np.ndarray):
+        return np.concatenate((np.broadcast_to(first, second.shape), second))
+    return first

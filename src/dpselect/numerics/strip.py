@@ -88,7 +88,7 @@ def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> 
     for multiple in TRIED:
         a = multiple * first
         cost, lean = 0.5 * a * a, -spot.x
-        for factor, y, log_cdf, hazard in zip(factors, *spot[1:], strict=True):
+        for factor, (y, log_cdf, hazard) in zip(factors, spot.values(), strict=True):
             bound, rate = swelling(y, log_cdf, hazard, xp.abs(factor.slope.high) * a, xp)
             cost = cost + factor.count * bound
             lean = lean + (1.0 - rate) * factor.count * factor.slope.high * hazard
