@@ -101,6 +101,26 @@ def counts(name: str, value: ArrayLike | int, *, least: int = 0) -> FloatArray:
     return _demand(name, value, array, holds, f"a whole number, {least} or more{limit}")
 
 
+def plain_floats(*values: object) -> list[float] | None:
+    """The values themselves if all are finite ``float``: the common case of one setting, which needs no arrays.
+
+    >>> plain_floats(0.5, 1.0), plain_floats(0.5, 1), plain_floats(np.ones(2)), plain_floats(float("nan"))
+    ([0.5, 1.0], None, None, None)
+    """
+    found = [value for value in values if type(value) is float and -_INFINITY < value < _INFINITY]
+    return found if len(found) == len(values) else None
+
+
+def plain_counts(*values: object) -> list[float] | None:
+    """The values as floats if all are ``int``, or ``float`` without a fraction, and none below 0 or beyond 2^53."""
+    found = [
+        float(value)
+        for value in values
+        if (type(value) is int or (type(value) is float and value.is_integer())) and 0 <= value <= LARGEST_COUNT
+    ]
+    return found if len(found) == len(values) else None
+
+
 def one(check: Callable[..., FloatArray], name: str, value: object, **rules: int) -> float:
     """A single number that passes one of the checks above; an array is refused.
 

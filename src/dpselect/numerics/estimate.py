@@ -10,6 +10,14 @@ import numpy as np
 from dpselect.checks import FloatArray
 
 
+def upper_end(value: float, error: float) -> float:
+    """value + error rounded up, infinite where the value could not be had; the value itself where it is exact."""
+    if error == 0.0:
+        return value
+    top = value + error
+    return math.nextafter(top, math.inf) if top < math.inf else math.inf
+
+
 @dataclass(frozen=True)
 class LogEstimate:
     """A logarithm with a bound on its absolute error: the truth is within ``error`` of ``value``, by theorem.
@@ -24,7 +32,7 @@ class LogEstimate:
     @property
     def upper(self) -> FloatArray:
         """Never below the truth; infinite where the value could not be had."""
-        if self.value.ndim == 0 and 0 < self.error < np.inf:
-            return np.asarray(math.nextafter(float(self.value) + float(self.error), math.inf))
+        if self.value.ndim == 0:
+            return np.asarray(upper_end(float(self.value), float(self.error)))
         top = np.nextafter(self.value + self.error, np.inf)
         return np.where(np.isnan(top), np.inf, np.where(self.error == 0, self.value, top))

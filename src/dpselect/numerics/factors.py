@@ -63,12 +63,13 @@ def lattice_spot(factor: Factor, x: Number, xp: Any) -> Spot:
     return Spot(high, [y], [log_cdf], [hazard], low - factor.offset.low, True)
 
 
-def peaks(factors: Sequence[Factor], *, steps: int) -> tuple[Number, Number]:
+def peaks(factors: Sequence[Factor], *, steps: int, enough: float = 1.0) -> tuple[Number, Number]:
     """About where the integrands of many cells are largest, to a fiftieth of the peak's width, and which are so good.
 
     With x ≥ 0 (mirrored where needed) the peak solves pull(x) = x + push(x), pull falling and push rising. The
     logarithm of both sides is nearly linear even where the hazards fall like exp(-y²/2), so Newton's method on it
-    needs a handful of steps; a bracket guards it. How well it is found decides the width of a bound, never its truth.
+    needs a handful of steps; a bracket guards it. It ends when a share ``enough`` of the cells is settled. How well it
+    is found decides the width of a bound, never its truth.
     For one cell: :func:`dpselect.numerics.guess.peak_of_one`. Counts must be ≥ 0.
 
     >>> import numpy as np
@@ -80,9 +81,9 @@ def peaks(factors: Sequence[Factor], *, steps: int) -> tuple[Number, Number]:
     for factor in factors:
         start = start + factor.count * factor.slope.high * many.rough(factor.offset.high)[1]
     sign = many.where(start < 0.0, -1.0, 1.0)
+    slopes = [factor.slope.high * sign for factor in factors]
     x: Number = start * 0.0 + 0.5
-    for factor in factors:
-        along = factor.slope.high * sign
+    for factor, along in zip(factors, slopes, strict=True):
         counts = (along > 0.0) & (factor.count > 0.0)
         along = many.where(counts, along, 1.0)
         at = many.maximum(-factor.offset.high / along, 0.0)
@@ -91,34 +92,40 @@ def peaks(factors: Sequence[Factor], *, steps: int) -> tuple[Number, Number]:
         at = many.where(excess > 0.0, (many.sqrt(2.0 * excess) - factor.offset.high) / along, at)
         x = many.maximum(x, many.where(counts, at, 0.0))
     low, high = x * 0.0, x * 0.0 + math.inf
+    terms = [
+        (factor.count * many.abs(along), along, many.abs(along), factor.offset.high, along > 0.0)
+        for factor, along in zip(factors, slopes, strict=True)
+    ]
     pull: Number
     push: Number
     bend_pull: Number
     bend_push: Number
     for _ in range(steps):
         pull, push, bend_pull, bend_push = 1e-300, x, 0.0, 1.0
-        for factor in factors:
-            along = factor.slope.high * sign
-            y = along * x + factor.offset.high
+        for scale, along, steep, offset, rises in terms:
+            y = along * x + offset
             hazard = many.rough(y)[1]
-            strength = factor.count * many.abs(along) * hazard
-            bend = strength * many.abs(along) * (hazard + y)
-            rises = along > 0.0
-            pull = pull + many.where(rises, strength, 0.0)
-            push = push + many.where(rises, 0.0, strength)
-            bend_pull = bend_pull + many.where(rises, bend, 0.0)
-            bend_push = bend_push + many.where(rises, 0.0, bend)
+            strength = scale * hazard
+            bend = strength * steep * (hazard + y)
+            if len(terms) == 1:
+                pull, bend_pull = pull + strength, bend
+                continue
+            upward, bend_up = many.where(rises, strength, 0.0), many.where(rises, bend, 0.0)
+            pull, push = pull + upward, push + (strength - upward)
+            bend_pull, bend_push = bend_pull + bend_up, bend_push + (bend - bend_up)
         value = many.log(pull / push)
         rising = value > 0.0
         low, high = many.where(rising, x, low), many.where(rising, high, x)
-        proposal = x + value / (bend_pull / pull + bend_push / push)
+        gap = value / (bend_pull / pull + bend_push / push)
+        # Far downwards by a factor, so that a peak near 0 is not overshot.
+        proposal = many.where(gap < -0.5 * x, x * many.exp(gap / x), x + gap)
         middle = many.where(high < math.inf, 0.5 * (low + high), 2.0 * x + 1.0)
         proposal = many.where((proposal > low) & (proposal < high), proposal, middle)
         gap = proposal - x
         x = proposal
         # Newton's method squares what is left.
         settled = gap * gap * many.maximum(bend_pull + bend_push, 1.0) < 0.01
-        if settled.all():
+        if settled.mean() >= enough:
             break
     return sign * x, settled
 

@@ -116,6 +116,8 @@ def reach_of_one(factors: Sequence[Factor], spot: Spot, start: float, side: floa
             there, here = log_cdf_and_hazard(y + along * at)
             drop -= factor.count * (there - log_cdf)
             slope -= factor.count * along * here
+        if 0.9 * wanted < drop < 1.3 * wanted:
+            break
         drop = max(drop, 1e-3)
         power = max(side * slope * distance / drop, 1.0)
         distance = min(distance * math.exp(math.log(wanted / drop) / power), most)

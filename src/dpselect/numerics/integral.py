@@ -80,18 +80,17 @@ def single_cell(
     shifts: Sequence[float],
     *,
     exact: ExactInputs | None = None,
-) -> LogEstimate:
-    """:func:`log_ratio` for one cell of plain floats, without the overhead of arrays.
+) -> tuple[float, float]:
+    """:func:`log_ratio` for one cell of plain floats, without the overhead of arrays: ``(value, error)``.
 
-    >>> float(single_cell([364.0], [1.0], [-5.0], [2 / 6946 / 0.2]).value)
+    >>> single_cell([364.0], [1.0], [-5.0], [2 / 6946 / 0.2])[0]
     0.01078838523643...
     """
     factors = [
         Factor(count, _as_pair(slope), _as_pair(offset), shift)
         for count, slope, offset, shift in zip(counts, slopes, offsets, shifts, strict=True)
     ]
-    value, error = _one_ratio(factors, 0, exact)
-    return LogEstimate(np.asarray(value), np.asarray(error))
+    return _one_ratio(factors, 0, exact)
 
 
 def log_integral(

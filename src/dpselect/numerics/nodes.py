@@ -1,7 +1,7 @@
 """The nodes themselves: the integrand's heights, and their sums, for one cell or block by block for many.
 
-Arrays have a row per node and a column per cell, so that a cell's numbers broadcast as they are; for one cell they have
-one axis. Nothing here knows of errors: :mod:`dpselect.numerics.sums` bounds them.
+For many cells arrays have a row per node and a column per cell, so that a cell's numbers broadcast as they are; for one
+they have a row per factor. Nothing here knows of errors: :mod:`dpselect.numerics.sums` bounds them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.numerics.normal import lattice_log_cdf, log_cdf_of_many, scaled_tail, small_log_cdf_step
+from dpselect.numerics.normal import (
+    deep_log_cdf,
+    lattice_log_cdf,
+    log_cdf_of_many,
+    small_log_cdf_step,
+    small_log_cdf_step_of_few,
+)
 from dpselect.numerics.pair import Number
 
 #: The most nodes for one cell, and 0, 1, 2, … for them.
@@ -31,7 +37,7 @@ class Part(NamedTuple):
     slope: Number
     base: Number
     log_cdf: Number
-    left: Number
+    left: Number | None
     #: At least |left|·(|y| + 2).
     reach: Number
     deep: Number
@@ -69,18 +75,15 @@ def added_up(
 ) -> Raw:
     """The sums over ``nodes`` nodes at x + step·(first, first + 1, …)."""
     if not isinstance(x, np.ndarray):
-        return Raw(*map(float, _block(x, step, first, translation, parts, on_lattice, _COUNTING[: int(nodes)])))
+        return _alone(x, step, first, translation, parts, on_lattice, _COUNTING[: int(nodes)])
     result = np.empty((7, len(x)))
     for start, stop, number in blocks:
         here = slice(start, stop)
-        some = [
-            Part(
-                *(field[here] if isinstance(field, np.ndarray) else field for field in part[:4]),
-                *_left(part, here),
-                bool(part.deep[start]),
-            )
-            for part in parts
-        ]
+        some = []
+        for part in parts:
+            left, reach = _left(part, here)
+            count, slope, base, log_cdf = (field[here] for field in part[:4])
+            some.append(Part(count, slope, base, log_cdf, left, reach, bool(part.deep[start])))
         found = _block(
             x[here],
             step[here],
@@ -95,11 +98,71 @@ def added_up(
     return Raw(*result)
 
 
-def _left(part: Part, here: slice) -> tuple[Number, float]:
+def _left(part: Part, here: slice) -> tuple[Number | None, float]:
     """The shifts left to some cells, and the largest reach."""
-    if not isinstance(part.left, np.ndarray) or not part.left[here].any():
-        return 0.0, 0.0
+    if part.left is None or not part.left[here].any():
+        return None, 0.0
     return part.left[here], float(part.reach[here].max())
+
+
+def _alone(
+    x: float,
+    step: float,
+    first: float,
+    translation: float | None,
+    parts: Sequence[Part],
+    on_lattice: bool,
+    counting: FloatArray,
+) -> Raw:
+    """One cell; its parts in the rows of one array, since a call costs more than the numbers in it."""
+    offsets = counting + first
+    offsets *= step
+    heights = -0.5 * offsets
+    heights -= x
+    heights *= offsets
+    exponent = None
+    if translation is not None:
+        exponent = offsets + (x - 0.5 * translation)
+        exponent *= translation
+    if on_lattice:
+        part = parts[0]
+        rises = lattice_log_cdf(part.base, step, first, counting)
+        rises -= part.log_cdf
+        rises *= part.count
+        heights += rises
+    else:
+        numbers = np.array([(*part[:4], part.left or 0.0) for part in parts])
+        _, slopes, bases, log_cdfs, left = numbers.T[:, :, None]
+        counts = numbers[:, 0]
+        y = slopes * offsets
+        y += bases
+        rises = log_ndtr(y)
+        if exponent is not None and any(part.left for part in parts):
+            reach = max(part.reach for part in parts)
+            steps = small_log_cdf_step_of_few(y, left, rises, reach=reach)
+            exponent += counts.dot(steps)
+        rises -= log_cdfs
+        for row, part in zip(rises, parts, strict=True):
+            if part.deep:
+                row[:] = _deep_rises(part, offsets)
+        heights += counts.dot(rises)
+    ends = [float(heights[place]) for place in (0, 1, -2, -1)]
+    weights = np.exp(heights, out=heights)
+    whole = float(np.add.reduce(weights))
+    if exponent is None:
+        return Raw(whole, 0.0, 0.0, *ends)
+    gains = np.expm1(exponent, out=exponent)
+    gain = float(weights @ gains)
+    # The same without signs: where x is translated the gain's integrand may change sign.
+    return Raw(whole, gain, float(weights @ np.abs(gains, out=gains)), *ends)
+
+
+def _deep_rises(part: Part, offsets: FloatArray) -> FloatArray:
+    """log Φ(y) - log Φ(base) far in the lower tail: both are nearly squares, subtracted before they are rounded."""
+    moves = part.slope * offsets
+    scaled = erfcx((moves + part.base) * -_SQRT_HALF)
+    scaled /= erfcx(part.base * -_SQRT_HALF)
+    return np.asarray(np.log(scaled) - moves * (part.base + 0.5 * moves))
 
 
 def _block(
@@ -111,6 +174,7 @@ def _block(
     on_lattice: bool,
     counting: FloatArray,
 ) -> tuple[Number, ...]:
+    """Some cells, whose numbers are arrays; ``counting`` is a column."""
     offsets = counting + first
     offsets *= step
     weight = 0.5 * offsets
@@ -126,29 +190,32 @@ def _block(
             rises = lattice_log_cdf(part.base, step, first, counting)
             rises -= part.log_cdf
         else:
-            y = part.slope * offsets
-            y += part.base
-            flat = y.ndim == 1
-            log_cdfs = rises = None
+            moves = part.slope * offsets
+            y = moves + part.base
             if part.deep:
-                rises = _deep_rises(part, offsets, y)
-            if rises is None or np.any(part.left):
-                log_cdfs = log_ndtr(y) if flat else log_cdf_of_many(y)
-            if np.any(part.left):
+                # Far in the lower tail log Φ is nearly a square, and squares are subtracted before they are rounded.
+                rises = deep_log_cdf(y)
+                hazards = -rises
+                rises -= deep_log_cdf(part.base)
+                squares = 0.5 * moves
+                squares += part.base
+                squares *= moves
+                rises -= squares
+            else:
+                rises = log_cdf_of_many(y)
                 hazards = y * y
                 hazards *= -0.5
-                hazards -= log_cdfs
+                hazards -= rises
+                rises -= part.log_cdf
+            if part.left is not None:
                 np.exp(hazards, out=hazards)
                 hazards *= _INVERSE_SQRT_2PI
                 steps = small_log_cdf_step(y, part.left, hazards, reach=part.reach)
                 steps *= part.count
                 exponent += steps
-            if rises is None:
-                rises = log_cdfs
-                rises -= part.log_cdf
         rises *= part.count
         heights += rises
-    ends = (heights[0].copy(), heights[1].copy(), heights[-2].copy(), heights[-1].copy())
+    ends = [heights[place].copy() for place in (0, 1, -2, -1)]
     weights = np.exp(heights, out=heights)
     whole = np.add.reduce(weights)
     if translation is None:
@@ -158,16 +225,3 @@ def _block(
     gain = np.add.reduce(gains)
     # The same without signs: where x is translated the gain's integrand may change sign.
     return whole, gain, np.add.reduce(np.abs(gains, out=gains)), *ends
-
-
-def _deep_rises(part: Part, offsets: FloatArray, y: FloatArray) -> FloatArray:
-    """log Φ(y) - log Φ(base) far in the lower tail, where both are nearly squares."""
-    if y.ndim == 1:
-        scaled, scaled_base = erfcx(y * -_SQRT_HALF), erfcx(part.base * -_SQRT_HALF)
-    else:
-        scaled, scaled_base = scaled_tail(np.abs(y)), scaled_tail(np.abs(part.base))
-    move = part.slope * offsets
-    scaled /= scaled_base
-    np.log(scaled, out=scaled)
-    scaled -= move * (part.base + 0.5 * move)
-    return np.asarray(scaled)

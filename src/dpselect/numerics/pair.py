@@ -69,15 +69,19 @@ def quotient(a: Pair, b: Number) -> Pair:
     >>> abs(Fraction(third.high) + Fraction(third.low) - Fraction(1, 3)) < Fraction(1, 2**105)
     True
     """
-    return ratio(a, Pair(b, b * 0.0))
+    return ratio(a, Pair(b, 0.0))
 
 
 def ratio(a: Pair, b: Pair) -> Pair:
     """a/b for a pair b."""
-    high = a.high / b.high
-    back = product(high, b.high)
-    rest = (((a.high - back.high) - back.low) + a.low) - high * b.low
-    return total(high, rest / b.high)
+    a_high, a_low = a
+    b_high, b_low = b
+    high = a_high / b_high
+    back, back_low = product(high, b_high)
+    rest = ((((a_high - back) - back_low) + a_low) - high * b_low) / b_high
+    # |rest| is at most about a unit in the last place of high (Dekker's shorter sum).
+    whole = high + rest
+    return Pair(whole, rest - (whole - high))
 
 
 def negative(a: Pair) -> Pair:
@@ -87,6 +91,9 @@ def negative(a: Pair) -> Pair:
 
 def line(slope: Pair, x: Number, offset: Pair) -> Pair:
     """slope·x + offset, to a relative :data:`LEFT_OFF` of its larger term."""
-    raised = product(slope.high, x)
-    high, low = total(raised.high, offset.high)
-    return total(high, low + (raised.low + (slope.low * x + offset.low)))
+    raised, raised_low = product(slope.high, x)
+    high, low = total(raised, offset.high)
+    low = low + (raised_low + (slope.low * x + offset.low))
+    whole = high + low
+    rest = whole - high
+    return Pair(whole, (high - (whole - rest)) + (low - rest))

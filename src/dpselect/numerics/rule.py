@@ -20,7 +20,7 @@ from dpselect.numerics.pair import Number
 from dpselect.numerics.strip import EFFORT, Move, Strip, curvature, half_width, strip
 
 #: The window ends where the integrand has fallen by about exp(-DROP).
-_DROP = 35.0
+_DROP = 30.0
 #: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
 _DEEP = -4.0
 #: Steps of fewer points of the lattice lose too much when they are rounded down to it.
@@ -67,24 +67,26 @@ def best_move(factors: Sequence[Factor], spot: Spot, xp: Any) -> Move:
     """No translation, or the one that clears a factor's shift: whatever makes the gain easiest to sum."""
     if spot.on_lattice is not False:
         # One kind of factor, with slope 1: little is lost, and no difference of Φ is formed off the lattice.
-        return Move(factors[0].shift, [spot.x * 0.0])
+        return Move(factors[0].shift, [None])
     best = Move(spot.x * 0.0, [factor.shift for factor in factors])
-    least = math.inf
-    for cleared in (None, *factors):
-        if cleared is None:
-            translation, left = best
-        else:
-            translation = cleared.shift / xp.where(cleared.slope.high == 0.0, 1e-300, cleared.slope.high)
-            left = [
-                factor.shift * 0.0 if factor is cleared else factor.shift - factor.slope.high * translation
-                for factor in factors
-            ]
-        distance = xp.abs(translation)
-        size = distance * (xp.abs(spot.x) + 1.0 + distance)
-        for factor, rest, hazard in zip(factors, left, spot.hazards, strict=True):
-            if factor is not cleared:
-                size = size + factor.count * xp.abs(rest) * (hazard + 0.3 * xp.abs(factor.slope.high))
+    least: Number = 0.0
+    for factor, hazard in zip(factors, spot.hazards, strict=True):
+        least = least + factor.count * factor.shift * (hazard + 0.3 * abs(factor.slope.high))
+    for cleared in factors:
+        translation = cleared.shift / xp.where(cleared.slope.high == 0.0, 1e-300, cleared.slope.high)
+        distance = abs(translation)
+        size = distance * (abs(spot.x) + 1.0 + distance)
+        left: list[Number] = []
+        for factor, hazard in zip(factors, spot.hazards, strict=True):
+            if factor is cleared:
+                left.append(factor.shift * 0.0)
+                continue
+            left.append(factor.shift - factor.slope.high * translation)
+            size = size + factor.count * abs(left[-1]) * (hazard + 0.3 * abs(factor.slope.high))
         better = size < least
+        if xp is plain:
+            best, least = (Move(translation, left), size) if better else (best, least)
+            continue
         least = xp.where(better, size, least)
         best = Move(
             xp.where(better, translation, best.translation),
@@ -124,8 +126,11 @@ def plan(factors: Sequence[Factor], spot: Spot, move: Move | None, xp: Any) -> P
     last = xp.floor(_reach(factors, spot, start, 1.0, xp) / step) + 1.0
     deep = []
     for factor, base in zip(factors, spot.arguments, strict=True):
-        highest = base + xp.maximum(factor.slope.high * (step * first), factor.slope.high * (step * last))
-        deep.append((base < _DEEP) & (highest < -1.0))
+        lower = base < _DEEP
+        if lower is not False:
+            highest = base + xp.maximum(factor.slope.high * (step * first), factor.slope.high * (step * last))
+            lower = lower & (highest < -1.0)
+        deep.append(lower)
     if on_lattice is not False:
         base = spot.arguments[0]
         on_lattice = on_lattice & (base + step * first > 1.0 - EDGE) & (base + step * last < EDGE - 1.0)

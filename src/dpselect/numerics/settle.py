@@ -37,6 +37,8 @@ _MOST, _MOST_AMONG_MANY = MOST_NODES, 1_000
 _BLOCK = 8192
 #: Steps towards all peaks together, and then towards the few that are not found yet.
 _PEAK_STEPS, _LATE_PEAK_STEPS = 6, 40
+#: The share of peaks after which the others are looked for apart.
+_MOST_PEAKS = 0.9
 #: Arguments at a peak from which on the sum keeps to the lattice: below, squares are better; above, it ends.
 _LATTICE = (-4.0, 12.0)
 _U = 2.0**-53
@@ -60,7 +62,11 @@ def _flat(factors: list[Factor]) -> list[Factor]:
 
 def _slope_is_one(factors: list[Factor]) -> bool:
     """Whether there is one kind of factor, with slope 1: the sum may then keep to the lattice of log Φ."""
-    return len(factors) == 1 and bool(np.all((factors[0].slope.high == 1.0) & (factors[0].slope.low == 0.0)))
+    if len(factors) != 1:
+        return False
+    high, low = factors[0].slope
+    alike = (high == 1.0) & (low == 0.0)
+    return alike if isinstance(alike, bool) else bool(alike.all())
 
 
 def _spot(factors: list[Factor]) -> Spot:
@@ -71,7 +77,7 @@ def _spot(factors: list[Factor]) -> Spot:
 
 
 def _spots(factors: list[Factor]) -> Spot:
-    x, settled = peaks(factors, steps=_PEAK_STEPS)
+    x, settled = peaks(factors, steps=_PEAK_STEPS, enough=_MOST_PEAKS)
     late = np.flatnonzero(~settled)
     if len(late):
         x[late] = peaks(take(factors, late), steps=_LATE_PEAK_STEPS)[0]
@@ -176,16 +182,18 @@ def take(factors: Sequence[Factor], cells: NDArray[np.intp] | NDArray[np.bool_])
 
 
 def _spot_of(spot: Spot, cells: NDArray[np.intp]) -> Spot:
-    lists = ([array[cells] for array in part] for part in spot[1:4])
+    arguments, log_cdfs, hazards = ([array[cells] for array in part] for part in spot[1:4])
     if spot.on_lattice is False:
-        return Spot(spot.x[cells], *lists)
-    return Spot(spot.x[cells], *lists, spot.low[cells], spot.on_lattice[cells])
+        return Spot(spot.x[cells], arguments, log_cdfs, hazards)
+    return Spot(spot.x[cells], arguments, log_cdfs, hazards, spot.low[cells], spot.on_lattice[cells])
 
 
 def _plan_of(planned: Plan, cells: NDArray[np.intp]) -> Plan:
     move = planned.move
     if move is not None:
-        move = move._replace(translation=move.translation[cells], left=[array[cells] for array in move.left])
+        move = move._replace(
+            translation=move.translation[cells], left=[left if left is None else left[cells] for left in move.left]
+        )
     return Plan(
         _spot_of(planned.spot, cells),
         planned.bend[cells],
@@ -204,7 +212,7 @@ def _in_blocks(planned: Plan, counts: FloatArray) -> tuple[NDArray[np.intp], lis
     kinds = np.zeros(len(counts))
     flags = [*planned.deep, *(() if planned.on_lattice is False else (planned.on_lattice,))]
     if planned.move is not None:
-        flags += [left != 0.0 for left in planned.move.left]
+        flags += [left != 0.0 for left in planned.move.left if left is not None]
     for flag in flags:
         kinds *= 2.0
         kinds += flag

@@ -17,11 +17,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dpselect.numerics.factors import Factor, Spot, spot_at
+from dpselect.numerics.factors import Factor, Spot
 from dpselect.numerics.pair import Number
 
 #: The logarithm of one over the relative error that the step is chosen for.
-EFFORT = 30.0
+EFFORT = 27.0
 #: The sharper λ is concave in -log Φ up to this b.
 CONCAVE_UP_TO = 0.85
 LOG_2 = math.log(2.0)
@@ -33,10 +33,11 @@ _SLACK = 0.01
 
 
 class Move(NamedTuple):
-    """How the gain is formed: x moves by ``translation`` (τ), which leaves the shift δ_j - slope_j·τ of each factor."""
+    """How the gain is formed: x moves by ``translation`` (τ), which leaves the shift δ_j - slope_j·τ of each factor,
+    ``None`` where that is nothing in every cell."""
 
     translation: Number
-    left: list[Number]
+    left: list[Number | None]
 
 
 class Strip(NamedTuple):
@@ -45,6 +46,8 @@ class Strip(NamedTuple):
     half_width: Number
     log_whole: Number
     log_gain: Number
+    #: How far from the peak the majorant was taken.
+    away: Number
 
 
 def swelling(y: Number, log_cdf: Number, hazard: Number, b: Number, xp: Any) -> tuple[Number, Number]:
@@ -82,14 +85,14 @@ def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> 
     """
     first = 8.0 / xp.sqrt(bend)
     for factor, y in zip(factors, spot.arguments, strict=True):
-        steep = xp.where(factor.count > 0.0, xp.abs(factor.slope.high), 1e-300)
+        steep = xp.where(factor.count > 0.0, abs(factor.slope.high), 1e-300)
         first = xp.minimum(first, 0.7 / (steep * xp.maximum(y, 1.0)) + 3.0 / (1.0 + factor.count) / steep)
     best, best_score, best_lean = first, first * 0.0, first * 0.0
     for multiple in TRIED:
         a = multiple * first
         cost, lean = 0.5 * a * a, -spot.x
         for factor, (y, log_cdf, hazard) in zip(factors, spot.values(), strict=True):
-            bound, rate = swelling(y, log_cdf, hazard, xp.abs(factor.slope.high) * a, xp)
+            bound, rate = swelling(y, log_cdf, hazard, abs(factor.slope.high) * a, xp)
             cost = cost + factor.count * bound
             lean = lean + (1.0 - rate) * factor.count * factor.slope.high * hazard
         score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
@@ -100,31 +103,38 @@ def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> 
 
 
 def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None, a: Number, xp: Any) -> Strip:
-    """The bounds M for one half-width; the majorant is taken ``away`` from the peak, which may be anything."""
-    there = spot_at(factors, spot.x + away, xp)
-    away = there.x - spot.x
+    """The bounds M for one half-width; the majorant is taken ``away`` from the peak, which may be anything.
+
+    Within the window arguments are known well enough (they are what ``blur`` in ``sums`` says) for ``_SLACK``.
+    """
     height = 0.5 * a * a - away * (spot.x + 0.5 * away)
-    lean, rise, brackets = -there.x, 0.0, []
-    for j, factor in enumerate(factors):
-        y, log_cdf, hazard = there.arguments[j], there.log_cdfs[j], there.hazards[j]
-        b = xp.abs(factor.slope.high) * a
+    x = spot.x + away
+    lean, rise, brackets = -x, 0.0, []
+    for factor, (y, log_cdf_at_peak, _) in zip(factors, spot.values(), strict=True):
+        count, slope = factor.count, factor.slope.high
+        y = y + slope * away
+        log_cdf, hazard = xp.log_cdf_and_hazard(y)
+        b = abs(slope) * a
         bound, rate = swelling(y, log_cdf, hazard, b, xp)
-        height = height + factor.count * (bound + (log_cdf - spot.log_cdfs[j]))
-        pull = (1.0 - rate) * factor.count * hazard
-        lean = lean + pull * factor.slope.high
+        height = height + count * (bound + (log_cdf - log_cdf_at_peak))
+        pull = (1.0 - rate) * count * hazard
+        lean = lean + pull * slope
         rise = rise + pull * factor.shift
-        brackets.append((factor.slope.high, y + hazard, hazard, 0.5 * b * b))
+        if move is not None:
+            brackets.append((slope, y + hazard, hazard, 0.5 * b * b))
     bell = _ROOT_2PI * xp.exp(0.5 * lean * lean)
     log_whole = height + xp.log(bell) + _SLACK
     if move is None:
-        return Strip(a, log_whole, log_whole)
+        return Strip(a, log_whole, log_whole, away)
     # ∫|w|·exp(lean·w - w²/2) dw is at most this; the first term of the gain's derivative is τ·(x + ia).
-    wide = 2.0 * (1.0 + xp.abs(lean) * bell)
-    size = xp.abs(move.translation) * ((xp.abs(there.x) + a) * bell + wide)
+    wide = 2.0 * (1.0 + abs(lean) * bell)
+    size = abs(move.translation) * ((abs(x) + a) * bell + wide)
     for factor, left, (slope, fall, hazard, half) in zip(factors, move.left, brackets, strict=True):
+        if left is None:
+            continue
         # h is log-concave, and its slope is above -1: two bounds on ∫ h(y + slope·w)·exp(lean·w - w²/2) dw.
         tilt = lean - slope * fall
         steep = hazard * _ROOT_2PI * xp.exp(xp.minimum(0.5 * tilt * tilt, 700.0))
-        flat = hazard * bell + xp.abs(slope) * wide
-        size = size + factor.count * xp.abs(left) * xp.exp(half) * xp.minimum(steep, flat)
-    return Strip(a, log_whole, height + rise + xp.log(size) + _SLACK)
+        flat = hazard * bell + abs(slope) * wide
+        size = size + factor.count * abs(left) * xp.exp(half) * xp.minimum(steep, flat)
+    return Strip(a, log_whole, height + rise + xp.log(size) + _SLACK, away)

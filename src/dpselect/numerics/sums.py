@@ -48,9 +48,9 @@ def _ends(factor: Factor, base: Number, x: Number, ends: tuple[Number, Number], 
     width = xp.maximum(-ends[0], ends[1])
     arguments = [base + factor.slope.high * end for end in ends]
     values = [xp.log_cdf_and_hazard(y) for y in arguments]
-    low, far = xp.minimum(*arguments), xp.maximum(*(xp.abs(y) for y in arguments))
-    steep = xp.abs(factor.slope.high)
-    blur = _U * (2.0 * far + 4.0 * steep * width) + LEFT_OFF * (steep * xp.abs(x) + xp.abs(factor.offset.high))
+    low, far = xp.minimum(*arguments), xp.maximum(*(abs(y) for y in arguments))
+    steep = abs(factor.slope.high)
+    blur = _U * (2.0 * far + 4.0 * steep * width) + LEFT_OFF * (steep * abs(x) + abs(factor.offset.high))
     return _Ends(
         low,
         -xp.minimum(values[0][0], values[1][0]),
@@ -79,14 +79,14 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
     spot, move, step = planned.spot, planned.move, planned.step
     ends = (step * planned.first, step * (planned.first + (nodes - 1.0)))
     width = xp.maximum(-ends[0], ends[1])
-    far = xp.abs(spot.x) + width
+    far = abs(spot.x) + width
     reaches = width * far
     height_error, exponent_error = 8.0 * _U, 0.0
     growths, slopes = [0.0, 0.0], [0.0, 0.0]
     if move is not None:
-        growths = [xp.abs(move.translation) * (far + xp.abs(move.translation))] * 2
+        growths = [abs(move.translation) * (far + abs(move.translation))] * 2
         exponent_error = 6.0 * _U * growths[0]
-    settled = width > 0.0
+    settled = abs(planned.strip.away) <= width
     if planned.on_lattice is not False:
         base = spot.arguments[0]
         within = (base + ends[0] >= -EDGE) & (base + ends[1] <= EDGE)
@@ -97,35 +97,35 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
         end = _ends(factor, base, spot.x, ends, xp)
         error = 2.0 * log_cdf_error(end.low, end.log_low, xp) + end.hazard_low * end.blur
         reach = end.log_low
-        if xp.any(deep):
-            stretch = xp.abs(slope) * width
-            squares = stretch * (xp.abs(base) + stretch)
-            in_squares = _U * (6.0 * squares + 24.0) + end.blur + stretch * (end.blur + _U * xp.abs(base))
+        if deep is not False and xp.any(deep):
+            stretch = abs(slope) * width
+            squares = stretch * (abs(base) + stretch)
+            in_squares = _U * (6.0 * squares + 24.0) + end.blur + stretch * (end.blur + _U * abs(base))
             error = xp.where(deep, in_squares, error)
             reach = xp.where(deep, squares + 1.0, reach)
             settled = settled & xp.where(deep, end.high < 0.0, True)
         reaches = reaches + factor.count * reach
         height_error = height_error + factor.count * error
-        left, step_reach = 0.0, 0.0
+        left, step_reach = None, 0.0
         if move is not None:
             left = move.left[j]
-            size = xp.abs(left)
+            size = 0.0 if left is None else abs(left)
             hazard = end.hazard_low + size
-            moved = xp.abs(factor.shift) + xp.abs(slope * move.translation)
+            moved = abs(factor.shift) + abs(slope * move.translation)
             exponent_error = exponent_error + factor.count * hazard * (_SHIFT_UNITS + 2.0) * _U * moved
-            if xp.any(left != 0.0):
-                small = size * (end.far + 2.0 + size) <= SMALL_STEP
+            if left is not None:
+                furthest = size * (end.far + 2.0)
+                small = furthest + size * size <= SMALL_STEP
                 settled = settled & small
-                left, step_reach = xp.where(small, left, 0.0), xp.where(small, size * (end.far + 2.0), 0.0)
+                left, step_reach = xp.where(small, left, 0.0), xp.where(small, furthest, 0.0)
                 depth = xp.minimum(end.low, 0.0)
                 rate = xp.minimum(hazard * (hazard + end.far), 1.0)
                 exponent_error = exponent_error + factor.count * size * (
                     hazard * (64.0 + 20.0 * depth * depth) * _U + rate * end.blur
                 )
-                for side in (0, 1):
+                for side, falling in ((0, slope > 0.0), (1, slope < 0.0)):
                     growths[side] = growths[side] + factor.count * size * (end.hazards[side] + size)
-                    falling = slope > 0.0 if side == 0 else slope < 0.0
-                    slopes[side] = slopes[side] + xp.where(falling, factor.count * size * xp.abs(slope), 0.0)
+                    slopes[side] = slopes[side] + xp.where(falling, factor.count * size * abs(slope), 0.0)
         parts.append(Part(factor.count, slope, base, spot.log_cdfs[j], left, step_reach, deep))
     translation = None if move is None else move.translation
     raw = added_up(spot.x, step, planned.first, translation, parts, planned.on_lattice, nodes, blocks)
@@ -145,10 +145,10 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
         return Sums(whole, xp.where(settled, whole_error, math.inf), whole * 0.0, whole * 0.0)
     gain = step * raw.gain
     gain_error = xp.exp(planned.strip.log_gain - damped)
-    gain_error = gain_error + 1.01 * (whole + xp.abs(gain)) * exponent_error
+    gain_error = gain_error + 1.01 * (whole + abs(gain)) * exponent_error
     gain_error = gain_error + 1.01 * step * raw.size * (height_error + unit)
     for side in (0, 1):
-        extent = xp.abs(move.translation) + slopes[side]
+        extent = abs(move.translation) + slopes[side]
         ratio = ratios[side] * xp.exp(step * extent)
         settled = settled & (ratio < 0.99)
         inner = growths[side] / (1.0 - ratio) + step * extent / ((1.0 - ratio) * (1.0 - ratio))
@@ -160,11 +160,11 @@ def ratio_from(found: Sums, xp: Any) -> tuple[Number, Number]:
     """log(1 + gain/whole) and a bound on its error, infinite where there is none."""
     odds = found.gain / found.whole
     sure = found.whole - found.whole_error
-    error = (found.gain_error + xp.abs(odds) * found.whole_error) / xp.maximum(sure, 1e-300)
+    error = (found.gain_error + abs(odds) * found.whole_error) / xp.maximum(sure, 1e-300)
     settled = (sure > 0.0) & (odds > -0.5) & (error < 0.1)
     value = xp.log1p(xp.where(settled, odds, 0.0))
     # The logarithm's slope between the true odds and these is at most 1/(1 + odds - error).
-    error = error / (1.0 + xp.where(settled, odds - error, 0.0)) + 4.0 * _U * xp.abs(value)
+    error = error / (1.0 + xp.where(settled, odds - error, 0.0)) + 4.0 * _U * abs(value)
     return value, xp.where(settled, error, math.inf)
 
 
@@ -185,8 +185,8 @@ def height_of(factors: Sequence[Factor], spot: Spot, xp: Any) -> tuple[Number, N
     for factor, (y, log_cdf, hazard) in zip(factors, spot.values(), strict=True):
         size = factor.count * log_cdf
         height = height + size
-        scale = xp.abs(factor.slope.high * spot.x) + xp.abs(factor.offset.high)
-        blur = 2.0 * _U * xp.abs(y) + LEFT_OFF * scale + factor.slack
+        scale = abs(factor.slope.high * spot.x) + abs(factor.offset.high)
+        blur = 2.0 * _U * abs(y) + LEFT_OFF * scale + factor.slack
         error = error + factor.count * (log_cdf_error(y, -log_cdf, xp) + hazard * blur)
-        error = error + _U * (len(factors) + 2.0) * xp.abs(size)
+        error = error + _U * (len(factors) + 2.0) * abs(size)
     return height, error

@@ -20,10 +20,22 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, finite, non_negative, one, positive, refuse, unwrap
+from dpselect.checks import (
+    FloatArray,
+    broadcast,
+    counts,
+    finite,
+    non_negative,
+    one,
+    plain_counts,
+    plain_floats,
+    positive,
+    refuse,
+    unwrap,
+)
 from dpselect.errors import InvalidParameter
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.estimate import LogEstimate
+from dpselect.numerics.estimate import LogEstimate, upper_end
 from dpselect.numerics.integral import ExactInputs, log_ratio, single_cell
 from dpselect.numerics.pair import Pair, difference, exact, negative, quotient
 
@@ -90,6 +102,10 @@ def transcript_loss(
     if not (a < b).all():
         raise refuse("lower", lower, f"below upper = {upper!r}")
 
+    if m.ndim == 0:
+        value, error = _one_loss(*map(float, (a, b, delta, rho, sigma_x, sigma_z, m, k)), monotone=monotone)
+        return LogEstimate(np.asarray(value), np.asarray(error))
+
     def exact_inputs(moves: tuple[int, int]) -> ExactInputs:
         def inputs(cell: int) -> _Exact:
             given = [Fraction(float(array.flat[cell])) for array in (a, b, delta, rho, sigma_x, sigma_z)]
@@ -97,23 +113,6 @@ def transcript_loss(
 
         return inputs
 
-    if m.ndim == 0:
-        # One transcript: plain floats all the way.
-        low, high, line, noise = float(a), float(b), float(rho), float(sigma_z)
-        slope = quotient(exact(float(sigma_x)), noise)
-        shift = min(float(delta), high - low) / noise
-        offsets = [quotient(difference(line, high), noise), quotient(difference(low, line), noise)]
-        found = [
-            single_cell(
-                (float(m), float(k)),
-                (slope, negative(slope)),
-                offsets,
-                (moves[0] * shift, moves[1] * shift),
-                exact=exact_inputs(moves),
-            )
-            for moves in _moves(monotone)
-        ]
-        return max(found, key=lambda loss: float(loss.upper))
     slope = quotient(exact(sigma_x), sigma_z)
     offsets = [quotient(difference(rho, b), sigma_z), quotient(difference(a, rho), sigma_z)]
     shifts = np.minimum(delta, b - a) / sigma_z
@@ -128,6 +127,36 @@ def transcript_loss(
         for moves in _moves(monotone)
     ]
     return reduce(_larger, estimates)
+
+
+def _one_loss(
+    lower: float,
+    upper: float,
+    sensitivity: float,
+    threshold: float,
+    sigma_threshold: float,
+    sigma_query: float,
+    below: float,
+    above: float,
+    *,
+    monotone: bool,
+) -> tuple[float, float]:
+    """One transcript, plain floats all the way: its loss and a bound on its error."""
+    slope = quotient(exact(sigma_threshold), sigma_query)
+    slopes = (slope, negative(slope))
+    offsets = (quotient(difference(threshold, upper), sigma_query), quotient(difference(lower, threshold), sigma_query))
+    shift = min(sensitivity, upper - lower) / sigma_query
+
+    def loss(moves: tuple[int, int]) -> tuple[float, float]:
+        def inputs(_: int) -> _Exact:
+            given = map(Fraction, (lower, upper, sensitivity, threshold, sigma_threshold, sigma_query))
+            return _exact_factors(*given, moves=moves)
+
+        return single_cell((below, above), slopes, offsets, (moves[0] * shift, moves[1] * shift), exact=inputs)
+
+    if not monotone:
+        return loss((1, 1))
+    return max(map(loss, _moves(monotone)), key=lambda found: upper_end(*found))
 
 
 def _stacked(pairs: list[Pair]) -> Pair:
@@ -148,6 +177,10 @@ def transcript_epsilon(
     monotone: bool = False,
 ) -> float | FloatArray:
     """:func:`transcript_loss` rounded up: never below the truth."""
+    given = plain_floats(lower, upper, sensitivity, threshold, sigma_threshold, sigma_query)
+    answers = plain_counts(below, above)
+    if given and answers and given[0] < given[1] and given[2] >= 0.0 < given[4] and given[5] > 0.0:
+        return upper_end(*_one_loss(*given, *answers, monotone=monotone))
     loss = transcript_loss(
         lower=lower,
         upper=upper,
@@ -237,7 +270,8 @@ def mixed_run_loss(
             return columns[0], columns[1], columns[2]
 
         shifts = [move * delta / q.sigma_query for move, q in zip(moved, questions, strict=True)]
-        return single_cell(powers, slopes, offsets, shifts, exact=inputs)
+        value, error = single_cell(powers, slopes, offsets, shifts, exact=inputs)
+        return LogEstimate(np.asarray(value), np.asarray(error))
 
     return max((loss(moves) for moves in _moves(monotone)), key=lambda found: float(found.upper))
 

@@ -7,9 +7,19 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, non_negative, one, positive, unwrap
+from dpselect.checks import (
+    FloatArray,
+    broadcast,
+    counts,
+    non_negative,
+    one,
+    plain_counts,
+    plain_floats,
+    positive,
+    unwrap,
+)
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.estimate import LogEstimate
+from dpselect.numerics.estimate import LogEstimate, upper_end
 from dpselect.numerics.integral import log_ratio, single_cell
 from dpselect.numerics.pair import exact, negative, quotient
 
@@ -41,20 +51,32 @@ def noisy_max_loss(
         sigma=positive("sigma", sigma),
         candidates=counts("candidates", candidates, least=2),
     )
+    if d.ndim == 0:
+        value, error = _one_loss(float(c), float(delta), float(s), float(d), monotone=monotone)
+        return LogEstimate(np.asarray(value), np.asarray(error))
     moves = relative_shift(monotone)
 
     def exact_inputs(cell: int) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
         extent, change, noise = (Fraction(float(array.flat[cell])) for array in (c, delta, s))
         return _exact_factor(extent, change, noise, int(moves))
 
-    if d.ndim == 0:
-        extent, noise = float(c), float(s)
-        shift = moves * min(float(delta), extent) / noise
-        offset = negative(quotient(exact(extent), noise))
-        return single_cell((float(d) - 1.0,), (1.0,), (offset,), (shift,), exact=exact_inputs)
     offsets = negative(quotient(exact(c[..., None]), s[..., None]))
     shifts = (moves * np.minimum(delta, c) / s)[..., None]
     return log_ratio((d - 1.0)[..., None], np.ones(1), offsets, shifts, exact=exact_inputs)
+
+
+def _one_loss(
+    width: float, sensitivity: float, sigma: float, candidates: float, *, monotone: bool
+) -> tuple[float, float]:
+    """One setting: the loss and a bound on its error."""
+    moves = relative_shift(monotone)
+    return single_cell(
+        (candidates - 1.0,),
+        (1.0,),
+        (negative(quotient(exact(width), sigma)),),
+        (moves * min(sensitivity, width) / sigma,),
+        exact=lambda _: _exact_factor(Fraction(width), Fraction(sensitivity), Fraction(sigma), int(moves)),
+    )
 
 
 def _exact_factor(
@@ -77,6 +99,9 @@ def noisy_max_epsilon(
     >>> noisy_max_epsilon(width=1, sensitivity=1 / 6946, sigma=0.2, candidates=365)
     0.0107883852364...
     """
+    given, number = plain_floats(width, sensitivity, sigma), plain_counts(candidates)
+    if given and number and given[0] > 0.0 <= given[1] and given[2] > 0.0 and number[0] >= 2.0:
+        return upper_end(*_one_loss(*given, *number, monotone=monotone))
     loss = noisy_max_loss(width=width, sensitivity=sensitivity, sigma=sigma, candidates=candidates, monotone=monotone)
     return unwrap(loss.upper)
 
