@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dpselect.numerics import rule, settle, strip
+from dpselect.numerics import alone, rule, settle, strip
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.estimate import upper_end
 from dpselect.numerics.integral import log_ratio, single_cell
@@ -271,12 +271,14 @@ def test_a_mixed_run_that_once_fell_below():
     assert agrees(float(loss.upper), enclose_log_ratio([215, 93], slopes, offsets, shifts))
 
 
-def violations(kind, cases):
-    """How many fall below, alone and batched, when nothing is sent to the enclosure."""
-    found = 0
-    for case in cases:
-        found += float(kind.fast(**case).upper) < kind.proven(**case).lower
-    return found
+def violations(kind, cases, *, batched):
+    """How many fall below, one by one or all together."""
+    if batched:
+        arrays = {name: np.array([case[name] for case in cases]) for name in kind.batch}
+        uppers = kind.fast(**arrays, monotone=False).upper.tolist()
+    else:
+        uppers = [float(kind.fast(**case).upper) for case in cases]
+    return sum(upper < kind.proven(**case).lower for upper, case in zip(uppers, cases, strict=True))
 
 
 def ordinary(rng):
@@ -288,46 +290,49 @@ def ordinary(rng):
     }
 
 
-def test_the_same_check_fails_with_the_bound_divided_by_a_million(monkeypatch):
+@pytest.mark.parametrize("batched", [False, True])
+def test_the_same_check_fails_with_the_bound_divided_by_a_million(monkeypatch, batched):
     """All of the error, then: the theorem's part, the tails and the rounding."""
     rng = np.random.default_rng(5)
     cases = [ordinary(rng) for _ in range(60)]
-    assert violations(NoisyMax, cases) == 0
-    exact_ratio = settle.ratio_from
+    assert violations(NoisyMax, cases, batched=batched) == 0
+    name = "ratio_from" if batched else "ratio_of_one"
+    right = getattr(settle, name)
 
-    def smaller(found, xp):
-        value, error = exact_ratio(found, xp)
+    def smaller(found):
+        value, error = right(found)
         return value, error * 1e-6
 
-    monkeypatch.setattr(settle, "ratio_from", smaller)
-    assert violations(NoisyMax, cases) > 0
+    monkeypatch.setattr(settle, name, smaller)
+    assert violations(NoisyMax, cases, batched=batched) > 0
 
 
-def test_the_same_check_fails_with_the_step_doubled(monkeypatch):
+@pytest.mark.parametrize("batched", [False, True])
+def test_the_same_check_fails_with_the_step_doubled(monkeypatch, batched):
     """The bound is kept as if the step were the planned one; the nodes are twice as far apart."""
     rng = np.random.default_rng(6)
     cases = [ordinary(rng) for _ in range(60)]
-    planned = rule.plan
+    module, name = (settle, "plan") if batched else (alone, "plan_alone")
+    right = getattr(module, name)
 
-    def coarser(factors, spot, move, xp):
-        found = planned(factors, spot, move, xp)
+    def coarser(factors, spot, move):
+        found = right(factors, spot, move)
         # A strip twice as wide has the same bound with twice the step: the lie that must show.
-        wider = found.strip._replace(half_width=2.0 * found.strip.half_width)
-        return found._replace(
-            strip=wider,
-            step=2.0 * found.step,
-            first=np.floor(found.first / 2) - 1.0,
-            last=np.ceil(found.last / 2) + 1.0,
-        )
+        holder = found.strip if batched else found
+        wider = holder._replace(half_width=2.0 * holder.half_width)
+        found = found._replace(strip=wider) if batched else wider
+        first, last = np.floor(found.first / 2) - 1.0, np.ceil(found.last / 2) + 1.0
+        return found._replace(step=2.0 * found.step, first=first, last=last)
 
-    monkeypatch.setattr(settle, "plan", coarser)
-    assert violations(NoisyMax, cases) > 0
+    monkeypatch.setattr(module, name, coarser)
+    assert violations(NoisyMax, cases, batched=batched) > 0
 
 
 @pytest.mark.parametrize("effort", [6.0, 12.0, 20.0])
 def test_the_theorem_holds_for_coarse_sums_too(monkeypatch, effort):
     """With a step chosen for an error of e^-6, e^-12 or e^-20 the true error stays within what is claimed, and is often
     a visible part of it: the bound is about the quadrature, not about rounding."""
+    monkeypatch.setattr(alone, "EFFORT", effort)
     monkeypatch.setattr(rule, "EFFORT", effort)
     monkeypatch.setattr(settle, "TOLERANCE", 1.0)
     rng = np.random.default_rng(9)

@@ -2,17 +2,18 @@
 
     f(x) = exp(-x²/2) · ∏_j Φ(y_j)^count_j,   y_j = slope_j·x + offset_j
 
-It is log-concave for counts ≥ 0: one mode, one hill. Functions here and in :mod:`dpselect.numerics.rule` take ``xp``:
-:mod:`dpselect.numerics.plain` for one cell and :mod:`dpselect.numerics.many` for arrays.
+It is log-concave for counts ≥ 0: one mode, one hill.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dpselect.numerics import many
+import numpy as np
+
+from dpselect.numerics.normal import log_cdf_and_hazard, nearest_on_lattice, rough_log_cdf_and_hazard
 from dpselect.numerics.pair import Number, Pair, difference, exact, line, negative, ratio
 
 _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -46,19 +47,19 @@ class Spot(NamedTuple):
         return zip(self.arguments, self.log_cdfs, self.hazards, strict=True)
 
 
-def spot_at(factors: Sequence[Factor], x: Number, xp: Any) -> Spot:
+def spot_at(factors: Sequence[Factor], x: Number) -> Spot:
     """The factors at ``x``."""
     arguments = [line(factor.slope, x, factor.offset).high for factor in factors]
-    values = [xp.log_cdf_and_hazard(y) for y in arguments]
+    values = [log_cdf_and_hazard(y) for y in arguments]
     return Spot(x, arguments, [value[0] for value in values], [value[1] for value in values])
 
 
-def lattice_spot(factor: Factor, x: Number, xp: Any) -> Spot:
+def lattice_spot(factor: Factor, x: Number) -> Spot:
     """The point nearest ``x`` whose argument is on the lattice, for one factor with slope 1.
 
     The argument is then exact, and x = y - offset is carried as a pair.
     """
-    y, log_cdf, hazard = xp.nearest_on_lattice(x + factor.offset.high)
+    y, log_cdf, hazard = nearest_on_lattice(x + factor.offset.high)
     high, low = difference(y, factor.offset.high)
     return Spot(high, [y], [log_cdf], [hazard], low - factor.offset.low, True)
 
@@ -79,21 +80,21 @@ def peaks(factors: Sequence[Factor], *, steps: int, enough: float = 1.0) -> tupl
     """
     start: Number = 0.0
     for factor in factors:
-        start = start + factor.count * factor.slope.high * many.rough(factor.offset.high)[1]
-    sign = many.where(start < 0.0, -1.0, 1.0)
+        start = start + factor.count * factor.slope.high * rough_log_cdf_and_hazard(factor.offset.high)[1]
+    sign = np.where(start < 0.0, -1.0, 1.0)
     slopes = [factor.slope.high * sign for factor in factors]
     x: Number = start * 0.0 + 0.5
     for factor, along in zip(factors, slopes, strict=True):
         counts = (along > 0.0) & (factor.count > 0.0)
-        along = many.where(counts, along, 1.0)
-        at = many.maximum(-factor.offset.high / along, 0.0)
+        along = np.where(counts, along, 1.0)
+        at = np.maximum(-factor.offset.high / along, 0.0)
         # count·slope·φ(y) = x, nearly: far above 0 the hazard is the density.
-        excess = many.log(many.maximum(factor.count * along * _INVERSE_SQRT_2PI / (at + 1.0), 1.0))
-        at = many.where(excess > 0.0, (many.sqrt(2.0 * excess) - factor.offset.high) / along, at)
-        x = many.maximum(x, many.where(counts, at, 0.0))
+        excess = np.log(np.maximum(factor.count * along * _INVERSE_SQRT_2PI / (at + 1.0), 1.0))
+        at = np.where(excess > 0.0, (np.sqrt(2.0 * excess) - factor.offset.high) / along, at)
+        x = np.maximum(x, np.where(counts, at, 0.0))
     low, high = x * 0.0, x * 0.0 + math.inf
     terms = [
-        (factor.count * many.abs(along), along, many.abs(along), factor.offset.high, along > 0.0)
+        (factor.count * np.abs(along), along, np.abs(along), factor.offset.high, along > 0.0)
         for factor, along in zip(factors, slopes, strict=True)
     ]
     pull: Number
@@ -104,41 +105,41 @@ def peaks(factors: Sequence[Factor], *, steps: int, enough: float = 1.0) -> tupl
         pull, push, bend_pull, bend_push = 1e-300, x, 0.0, 1.0
         for scale, along, steep, offset, rises in terms:
             y = along * x + offset
-            hazard = many.rough(y)[1]
+            hazard = rough_log_cdf_and_hazard(y)[1]
             strength = scale * hazard
             bend = strength * steep * (hazard + y)
             if len(terms) == 1:
                 pull, bend_pull = pull + strength, bend
                 continue
-            upward, bend_up = many.where(rises, strength, 0.0), many.where(rises, bend, 0.0)
+            upward, bend_up = np.where(rises, strength, 0.0), np.where(rises, bend, 0.0)
             pull, push = pull + upward, push + (strength - upward)
             bend_pull, bend_push = bend_pull + bend_up, bend_push + (bend - bend_up)
-        value = many.log(pull / push)
+        value = np.log(pull / push)
         rising = value > 0.0
-        low, high = many.where(rising, x, low), many.where(rising, high, x)
+        low, high = np.where(rising, x, low), np.where(rising, high, x)
         gap = value / (bend_pull / pull + bend_push / push)
         # Far downwards by a factor, so that a peak near 0 is not overshot.
-        proposal = many.where(gap < -0.5 * x, x * many.exp(gap / x), x + gap)
-        middle = many.where(high < math.inf, 0.5 * (low + high), 2.0 * x + 1.0)
-        proposal = many.where((proposal > low) & (proposal < high), proposal, middle)
+        proposal = np.where(gap < -0.5 * x, x * np.exp(gap / x), x + gap)
+        middle = np.where(high < math.inf, 0.5 * (low + high), 2.0 * x + 1.0)
+        proposal = np.where((proposal > low) & (proposal < high), proposal, middle)
         gap = proposal - x
         x = proposal
         # Newton's method squares what is left.
-        settled = gap * gap * many.maximum(bend_pull + bend_push, 1.0) < 0.01
+        settled = gap * gap * np.maximum(bend_pull + bend_push, 1.0) < 0.01
         if settled.mean() >= enough:
             break
     return sign * x, settled
 
 
-def exchanged(factor: Factor, xp: Any) -> list[Factor]:
+def exchanged(factor: Factor) -> list[Factor]:
     """The roles of x and of the largest z exchanged: the same integral up to a factor ``count``, without the cliff.
 
     E_x[Φ(sx + o)^m] = P(z_1, …, z_m ≤ sx + o) = m·∫ φ(z)·Φ(z)^(m-1)·Φ((o - z)/|s|) dz, by the law of the largest z_i
     and because -x is as normal as x. A shift of o becomes a shift of the last factor alone.
     """
     one, zero = factor.count * 0.0 + 1.0, factor.count * 0.0
-    steep = xp.abs(factor.slope.high)
-    slope = Pair(steep, xp.where(factor.slope.high < 0.0, -factor.slope.low, factor.slope.low))
+    steep = abs(factor.slope.high)
+    slope = Pair(steep, factor.slope.low * (2.0 * (factor.slope.high > 0.0) - 1.0))
     return [
         Factor(factor.count - 1.0, exact(one), exact(zero), zero),
         Factor(one, negative(ratio(exact(one), slope)), ratio(factor.offset, slope), factor.shift / steep),

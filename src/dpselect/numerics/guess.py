@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from dpselect.numerics.factors import Factor, Spot
-from dpselect.numerics.plain import hazard, log_cdf_and_hazard
-from dpselect.numerics.strip import CONCAVE_UP_TO, EFFORT, LOG_2, TRIED
+from dpselect.numerics.factors import Factor
+from dpselect.numerics.plain import hazard, log_cdf_and_hazard, swelling
+from dpselect.numerics.rule import DROP
+from dpselect.numerics.strip import EFFORT, TRIED
 
+#: y, log Φ(y) and h(y) of a factor.
+Point: TypeAlias = tuple[float, float, float]
+
+_MOST_REACH = math.sqrt(2.0 * DROP) + 0.2
 _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
@@ -69,32 +75,22 @@ def peak_of_one(factors: Sequence[Factor]) -> float:
     return sign * x
 
 
-def half_width_of_one(factors: Sequence[Factor], spot: Spot, bend: float) -> tuple[float, float]:
+def good_half_width(factors: Sequence[Factor], x: float, points: Sequence[Point], bend: float) -> tuple[float, float]:
     """``(a, lean)``: see :func:`dpselect.numerics.strip.half_width`."""
     first = 8.0 / math.sqrt(bend)
     terms = []
-    for factor, (y, log_cdf, here) in zip(factors, spot.values(), strict=True):
+    for factor, (y, log_cdf, here) in zip(factors, points, strict=True):
         count, slope = factor.count, factor.slope.high
-        if count > 0.0 and slope != 0.0:
+        if slope != 0.0:
             steep = abs(slope)
             first = min(first, (0.7 / max(y, 1.0) + 3.0 / (1.0 + count)) / steep)
-            growth, spread = y * (y + here) - 1.0, here * (here + y)
-            terms.append((count, steep, count * slope * here, y, here, growth, spread, LOG_2 + log_cdf))
+            terms.append((count, steep, count * slope * here, y, log_cdf, here))
     best, best_score, best_lean = first, 0.0, 0.0
     for multiple in TRIED:
         a = multiple * first
-        cost, lean = 0.5 * a * a, -spot.x
-        for count, steep, pull, y, here, growth, spread, above_half in terms:
-            b = steep * a
-            bound, rate = 0.5 * b * b, 0.0
-            if y >= 0.0 and b <= CONCAVE_UP_TO:
-                half, grown = bound, math.expm1(bound)
-                wide = 2.0 * half * (1.0 + grown) * (1.0 + grown)
-                tangent = grown * growth + wide * spread
-                sharp = grown * here * y + 0.5 * wide * here * here
-                sharp = max(sharp, half - tangent * above_half)
-                if tangent < 0.9 and sharp < half:
-                    bound, rate = sharp, tangent
+        cost, lean = 0.5 * a * a, -x
+        for count, steep, pull, y, log_cdf, here in terms:
+            bound, rate = swelling(y, log_cdf, here, steep * a)
             cost += count * bound
             lean += (1.0 - rate) * pull
         score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
@@ -105,20 +101,20 @@ def half_width_of_one(factors: Sequence[Factor], spot: Spot, bend: float) -> tup
     return best, best_lean
 
 
-def reach_of_one(factors: Sequence[Factor], spot: Spot, start: float, side: float, wanted: float) -> float:
-    """How far on one side the integrand has dropped by about exp(-wanted)."""
-    distance, x, most = start, spot.x, math.sqrt(2.0 * wanted) + 0.2
+def reach_of_one(factors: Sequence[Factor], x: float, points: Sequence[Point], start: float, side: float) -> float:
+    """How far on one side the integrand has dropped by about exp(-DROP)."""
+    distance = start
     for _ in range(2):
         at = side * distance
         drop, slope = at * (x + 0.5 * at), x + at
-        for factor, y, log_cdf in zip(factors, spot.arguments, spot.log_cdfs, strict=True):
+        for factor, (y, log_cdf, _) in zip(factors, points, strict=True):
             along = factor.slope.high
             there, here = log_cdf_and_hazard(y + along * at)
             drop -= factor.count * (there - log_cdf)
             slope -= factor.count * along * here
-        if 0.9 * wanted < drop < 1.3 * wanted:
+        if 0.9 * DROP < drop < 1.3 * DROP:
             break
         drop = max(drop, 1e-3)
         power = max(side * slope * distance / drop, 1.0)
-        distance = min(distance * math.exp(math.log(wanted / drop) / power), most)
+        distance = min(distance * math.exp(math.log(DROP / drop) / power), _MOST_REACH)
     return distance

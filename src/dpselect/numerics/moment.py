@@ -81,7 +81,7 @@ def log_negative_moment(power: float, slope: float, offset: float) -> float:
     hazard = math.exp(min(-0.5 * low_argument**2 + log_low, 700.0)) / math.sqrt(2.0 * math.pi)
     size = abs(slope) * float(np.abs(nodes).max()) + abs(offset)
     furthest = float(np.abs(nodes).max())
-    error = power * (float(log_cdf_error(low_argument, log_low, np)) + hazard * 12.0 * _U * size + 8.0 * _U * log_low)
+    error = power * (float(log_cdf_error(low_argument, log_low)) + hazard * 12.0 * _U * size + 8.0 * _U * log_low)
     error += 6.0 * _U * (furthest * furthest + power * log_low + len(nodes) + 4.0)
     total = float(weights.sum()) + 1.01 * tail
     damped = 2.0 * math.pi * strip_width / step

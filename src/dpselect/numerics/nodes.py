@@ -70,12 +70,9 @@ def added_up(
     translation: Number | None,
     parts: Sequence[Part],
     on_lattice: Number,
-    nodes: Number,
     blocks: Sequence[Block],
 ) -> Raw:
-    """The sums over ``nodes`` nodes at x + step·(first, first + 1, …)."""
-    if not isinstance(x, np.ndarray):
-        return _alone(x, step, first, translation, parts, on_lattice, _COUNTING[: int(nodes)])
+    """The sums of many cells over the nodes at x + step·(first, first + 1, …)."""
     result = np.empty((7, len(x)))
     for start, stop, number in blocks:
         here = slice(start, stop)
@@ -105,16 +102,17 @@ def _left(part: Part, here: slice) -> tuple[Number | None, float]:
     return part.left[here], float(part.reach[here].max())
 
 
-def _alone(
+def added_up_alone(
     x: float,
     step: float,
     first: float,
     translation: float | None,
     parts: Sequence[Part],
     on_lattice: bool,
-    counting: FloatArray,
+    nodes: float,
 ) -> Raw:
-    """One cell; its parts in the rows of one array, since a call costs more than the numbers in it."""
+    """The sums of one cell; its parts are the rows of an array, since a call costs more than the numbers in it."""
+    counting = _COUNTING[: int(nodes)]
     offsets = counting + first
     offsets *= step
     heights = -0.5 * offsets
@@ -131,7 +129,7 @@ def _alone(
         rises *= part.count
         heights += rises
     else:
-        numbers = np.array([(*part[:4], part.left or 0.0) for part in parts])
+        numbers = np.array([part[:5] for part in parts])
         _, slopes, bases, log_cdfs, left = numbers.T[:, :, None]
         counts = numbers[:, 0]
         y = slopes * offsets

@@ -1,7 +1,4 @@
-"""NumPy's names for plain floats: what is written once for arrays of cells also runs on one cell, at a float's price.
-
-An array operation on one number costs as much as on fifty. Overflow gives infinity, as in NumPy.
-"""
+"""Φ, its hazard and its growth off the line, for plain floats."""
 
 from __future__ import annotations
 
@@ -9,60 +6,13 @@ import math
 
 from scipy.special import erfcx
 
-from dpselect.numerics.normal import FINE
+from dpselect.numerics.strip import CONCAVE_UP_TO, LOG_2
 
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
-_LOG_2 = math.log(2.0)
 #: Below this erfc underflows.
 _DEEP = -30.0
-
-sqrt = math.sqrt
-log1p = math.log1p
-floor = math.floor
-abs = abs
-
-
-def exp(x: float) -> float:
-    """e^x, infinite beyond the doubles."""
-    return math.exp(x) if x < 709.0 else math.inf
-
-
-def expm1(x: float) -> float:
-    """e^x - 1, infinite beyond the doubles."""
-    return math.expm1(x) if x < 709.0 else math.inf
-
-
-def log(x: float) -> float:
-    """The logarithm, -∞ at 0 and below."""
-    return math.log(x) if x > 0.0 else -math.inf
-
-
-def maximum(a: float, b: float) -> float:
-    """The larger."""
-    return a if a > b else b
-
-
-def minimum(a: float, b: float) -> float:
-    """The smaller."""
-    return a if a < b else b
-
-
-def where(condition: bool, a: float, b: float) -> float:
-    """One or the other."""
-    return a if condition else b
-
-
-def any(condition: bool) -> bool:
-    """Whether the one cell has it."""
-    return condition
-
-
-def nearest_on_lattice(y: float) -> tuple[float, float, float]:
-    """The point of the lattice nearest y, with log Φ and φ/Φ there."""
-    at = round(y * FINE) / FINE
-    return at, *log_cdf_and_hazard(at)
 
 
 def log_cdf_and_hazard(y: float) -> tuple[float, float]:
@@ -73,11 +23,12 @@ def log_cdf_and_hazard(y: float) -> tuple[float, float]:
     """
     if y < _DEEP:
         scaled = float(erfcx(-y * _SQRT_HALF))
-        return math.log(scaled) - _LOG_2 - 0.5 * y * y, _SQRT_2_OVER_PI / scaled
+        return math.log(scaled) - LOG_2 - 0.5 * y * y, _SQRT_2_OVER_PI / scaled
     bell = _INVERSE_SQRT_2PI * math.exp(-0.5 * y * y)
-    tail = 0.5 * math.erfc(y * _SQRT_HALF if y > 0.0 else -y * _SQRT_HALF)
     if y < 0.0:
+        tail = 0.5 * math.erfc(-y * _SQRT_HALF)
         return math.log(tail), bell / tail
+    tail = 0.5 * math.erfc(y * _SQRT_HALF)
     return math.log1p(-tail), bell / (1.0 - tail)
 
 
@@ -86,3 +37,24 @@ def hazard(y: float) -> float:
     if y < _DEEP:
         return _SQRT_2_OVER_PI / float(erfcx(-y * _SQRT_HALF))
     return _SQRT_2_OVER_PI * math.exp(-0.5 * y * y) / math.erfc(-y * _SQRT_HALF)
+
+
+def swelling(y: float, log_cdf: float, hazard: float, b: float) -> tuple[float, float]:
+    """``(bound, rate)``: see :func:`dpselect.numerics.strip.swelling`.
+
+    >>> bound, rate = swelling(2.0, *log_cdf_and_hazard(2.0), 0.3)
+    >>> round(bound, 6), round(rate, 6), 0.3**2 / 2
+    (0.005236, 0.154351, 0.045)
+    """
+    half = 0.5 * b * b
+    if y >= 0.0 and b <= CONCAVE_UP_TO:
+        grown = math.expm1(half)
+        spread = 2.0 * half * (1.0 + grown) * (1.0 + grown)
+        rate = grown * (y * (y + hazard) - 1.0) + spread * hazard * (hazard + y)
+        if rate < 0.9:
+            sharp = grown * hazard * y + 0.5 * spread * hazard * hazard
+            # The tangent must also cover y' < 0, where log Φ ≤ -log 2.
+            sharp = max(sharp, half - rate * (LOG_2 + log_cdf))
+            if sharp < half:
+                return sharp, rate
+    return half, 0.0

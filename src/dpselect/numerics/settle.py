@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
-from dpselect.numerics import many, plain
+from dpselect.numerics.alone import Site, height_of_one, ratio_of_one, site_of, sums_alone
+from dpselect.numerics.alone import best_move as best_move_of_one
 from dpselect.numerics.factors import Factor, Spot, exchanged, lattice_spot, peaks, spot_at
-from dpselect.numerics.guess import peak_of_one
-from dpselect.numerics.nodes import MOST_NODES, Block
+from dpselect.numerics.nodes import Block
 from dpselect.numerics.pair import Number, Pair
-from dpselect.numerics.rule import Plan, best_move, plan
+from dpselect.numerics.rule import LATTICE, Plan, best_move, plan
 from dpselect.numerics.strip import Strip
 from dpselect.numerics.sums import Sums, height_of, ratio_from, shifted, sums
 
@@ -29,51 +29,25 @@ from dpselect.numerics.sums import Sums, height_of, ratio_from, shifted, sums
 TOLERANCE = 4.5e-11
 #: Steeper than this, a lone kind of factor is integrated over its largest z instead of over x.
 _STEEP = 1.25
-#: Losses that look smaller than this are summed as gains, on one grid.
-_SMALL = 0.7
-#: The most nodes for one cell alone, and for one among many.
-_MOST, _MOST_AMONG_MANY = MOST_NODES, 1_000
+#: Losses that look larger than this are not summed as gains, on one grid.
+_SMALL = 3.0
+#: The most nodes for one cell among many.
+_MOST_AMONG_MANY = 1_000
 #: How many numbers a block of nodes holds, so that its temporaries stay in a core's cache.
 _BLOCK = 8192
 #: Steps towards all peaks together, and then towards the few that are not found yet.
 _PEAK_STEPS, _LATE_PEAK_STEPS = 6, 40
 #: The share of peaks after which the others are looked for apart.
 _MOST_PEAKS = 0.9
-#: Arguments at a peak from which on the sum keeps to the lattice: below, squares are better; above, it ends.
-_LATTICE = (-4.0, 12.0)
 _U = 2.0**-53
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
-
-
-def _gain(factors: Sequence[Factor], spot: Spot) -> Number:
-    """About J(shifts)/J(0) - 1, where that is small."""
-    total = 0.0
-    for factor, hazard in zip(factors, spot.hazards, strict=True):
-        total = total + factor.count * factor.shift * hazard
-    return total
 
 
 def _flat(factors: list[Factor]) -> list[Factor]:
     """One live kind of steep factor with the variables exchanged; anything else as it is."""
     if len(factors) == 1 and abs(factors[0].slope.high) > _STEEP:
-        return [factor for factor in exchanged(factors[0], plain) if factor.count > 0.0]
+        return [factor for factor in exchanged(factors[0]) if factor.count > 0.0]
     return factors
-
-
-def _slope_is_one(factors: list[Factor]) -> bool:
-    """Whether there is one kind of factor, with slope 1: the sum may then keep to the lattice of log Φ."""
-    if len(factors) != 1:
-        return False
-    high, low = factors[0].slope
-    alike = (high == 1.0) & (low == 0.0)
-    return alike if isinstance(alike, bool) else bool(alike.all())
-
-
-def _spot(factors: list[Factor]) -> Spot:
-    x = peak_of_one(factors)
-    if _slope_is_one(factors) and _LATTICE[0] < x + factors[0].offset.high < _LATTICE[1]:
-        return lattice_spot(factors[0], x, plain)
-    return spot_at(factors, x, plain)
 
 
 def _spots(factors: list[Factor]) -> Spot:
@@ -81,72 +55,70 @@ def _spots(factors: list[Factor]) -> Spot:
     late = np.flatnonzero(~settled)
     if len(late):
         x[late] = peaks(take(factors, late), steps=_LATE_PEAK_STEPS)[0]
-    if not _slope_is_one(factors):
-        return spot_at(factors, x, many)
+    if len(factors) > 1 or not ((factors[0].slope.high == 1.0) & (factors[0].slope.low == 0.0)).all():
+        return spot_at(factors, x)
     y = x + factors[0].offset.high
-    spot = lattice_spot(factors[0], x, many)
-    near = (_LATTICE[0] < y) & (y < _LATTICE[1])
+    spot = lattice_spot(factors[0], x)
+    near = (LATTICE[0] < y) & (y < LATTICE[1])
     beside = np.flatnonzero(~near)
     if len(beside):
-        other = spot_at(take(factors, beside), x[beside], many)
+        other = spot_at(take(factors, beside), x[beside])
         spot.x[beside], spot.low[beside] = other.x, 0.0
         for part, values in zip(spot[1:4], other[1:4], strict=True):
             part[0][beside] = values[0]
     return spot._replace(on_lattice=near)
 
 
-def _sums_of_one(factors: list[Factor], planned: Plan) -> Sums | None:
-    nodes = planned.last - planned.first + 1.0
-    return sums(factors, planned, nodes, (), plain) if 2.0 < nodes <= _MOST else None
-
-
 def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(shifts) - log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     factors = _flat([factor for factor in factors if factor.count > 0.0])
-    spot = _spot(factors)
-    if not math.isfinite(spot.x):
+    site = site_of(factors)
+    if not math.isfinite(site.x):
         return None
     value, error = 0.0, math.inf
-    if _gain(factors, spot) < _SMALL:
-        found = _sums_of_one(factors, plan(factors, spot, best_move(factors, spot, plain), plain))
+    gain = 0.0
+    for factor, point in zip(factors, site.points, strict=True):
+        gain += factor.count * factor.shift * point[2]
+    if gain < _SMALL:
+        found = sums_alone(factors, site, best_move_of_one(factors, site))
         if found is not None:
-            value, error = ratio_from(found, plain)
-    if not (value > 0.0 and error <= TOLERANCE * value < math.inf):
-        value, error = _two_grids_of_one(factors, spot)
+            value, error = ratio_of_one(found)
+    if not 0.0 < error <= TOLERANCE * value < math.inf:
+        value, error = _two_grids_of_one(factors, site)
     return (value, error) if value > 1e-290 and error <= TOLERANCE * value < math.inf else None
 
 
-def _two_grids_of_one(factors: list[Factor], spot: Spot) -> tuple[float, float]:
+def _two_grids_of_one(factors: list[Factor], site: Site) -> tuple[float, float]:
     moved = shifted(factors)
-    spot_moved = _spot(moved)
-    if not math.isfinite(spot_moved.x):
+    site_moved = site_of(moved)
+    if not math.isfinite(site_moved.x):
         return 0.0, math.inf
-    below = _sums_of_one(factors, plan(factors, spot, None, plain))
-    above = None if below is None else _sums_of_one(moved, plan(moved, spot_moved, None, plain))
+    below, above = sums_alone(factors, site, None), sums_alone(moved, site_moved, None)
     if below is None or above is None:
         return 0.0, math.inf
-    return _quotient(factors, spot, below, moved, spot_moved, above)
+    ends = (height_of_one(factors, site), height_of_one(moved, site_moved))
+    value, error = _quotient(*ends, site, site_moved, math.log(above.whole / below.whole))
+    return value, error + _log_error_of_one(below) + _log_error_of_one(above)
 
 
 def _quotient(
-    factors: Sequence[Factor], spot: Spot, below: Sums, moved: Sequence[Factor], spot_moved: Spot, above: Sums
+    below: tuple[Number, Number], above: tuple[Number, Number], peak: Spot | Site, moved: Spot | Site, sizes: Number
 ) -> tuple[Number, Number]:
-    """log J(shifts) - log J(0) from a grid each."""
-    xp = many if isinstance(spot.x, np.ndarray) else plain
-    low, low_error = height_of(factors, spot, xp)
-    high, high_error = height_of(moved, spot_moved, xp)
-    fall = 0.5 * ((spot_moved.x - spot.x) + (spot_moved.low - spot.low)) * (spot_moved.x + spot.x)
-    sizes = xp.log(above.whole / below.whole)
-    value = (high - low) - fall + sizes
-    error = low_error + high_error + _relative_error(below) + _relative_error(above)
-    return value, error + 6.0 * _U * (xp.abs(low) + xp.abs(high) + xp.abs(fall) + xp.abs(sizes) + 1.0)
+    """log J(shifts) - log J(0) from the heights at the two peaks, with their errors, and the sums' log ratio."""
+    fall = 0.5 * ((moved.x - peak.x) + (moved.low - peak.low)) * (moved.x + peak.x)
+    value = (above[0] - below[0]) - fall + sizes
+    rounding = 6.0 * _U * (abs(below[0]) + abs(above[0]) + abs(fall) + abs(sizes) + 1.0)
+    return value, below[1] + above[1] + rounding
 
 
-def _relative_error(found: Sums) -> Number:
-    """How far the logarithm of the sum may be off."""
+def _log_error(found: Sums) -> FloatArray:
+    """How far the logarithms of the sums may be off."""
     share = found.whole_error / found.whole
-    if isinstance(share, np.ndarray):
-        return np.where(share < 0.5, -np.log1p(-np.minimum(share, 0.5)), math.inf)
+    return np.where(share < 0.5, -np.log1p(-np.minimum(share, 0.5)), math.inf)
+
+
+def _log_error_of_one(found: Sums) -> float:
+    share = found.whole_error / found.whole
     return -math.log1p(-share) if share < 0.5 else math.inf
 
 
@@ -154,16 +126,16 @@ def one_log_integral(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     live = [factor for factor in factors if factor.count > 0.0]
     flat = _flat(live)
-    spot = _spot(flat)
-    found = _sums_of_one(flat, plan(flat, spot, None, plain)) if math.isfinite(spot.x) else None
+    site = site_of(flat)
+    found = sums_alone(flat, site, None) if math.isfinite(site.x) else None
     if found is None or not found.whole > 0.0:
         return None
-    height, error = height_of(flat, spot, plain)
-    parts = [height, -0.5 * spot.x * spot.x, math.log(found.whole), -_LOG_ROOT_2PI]
+    height, error = height_of_one(flat, site)
+    parts = [height, -site.x * (0.5 * site.x + site.low), math.log(found.whole), -_LOG_ROOT_2PI]
     if flat is not live:
         parts.append(math.log(live[0].count))
     value = math.fsum(parts)
-    error += _relative_error(found) + 6.0 * _U * (1.0 + sum(abs(part) for part in parts))
+    error += _log_error_of_one(found) + 6.0 * _U * (1.0 + sum(abs(part) for part in parts))
     return (value, error) if error <= TOLERANCE * max(1.0, -value) < math.inf else None
 
 
@@ -239,7 +211,7 @@ def _sums_of_many(factors: list[Factor], planned: Plan) -> Sums:
     result[1] = result[3] = math.inf
     order, blocks, nodes = _in_blocks(planned, planned.last - planned.first + 1.0)
     if len(order):
-        result[:, order] = sums(take(factors, order), _plan_of(planned, order), nodes, blocks, many)
+        result[:, order] = sums(take(factors, order), _plan_of(planned, order), nodes, blocks)
     return Sums(*result)
 
 
@@ -260,12 +232,12 @@ def many_log_integrals(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     value, error = np.zeros(cells), np.full(cells, math.inf)
     for chosen, flat, multiple in _flattened(factors):
         spot = _spots(flat)
-        found = _sums_of_many(flat, plan(flat, spot, None, many))
-        height, rounding = height_of(flat, spot, many)
-        parts = [height, -0.5 * spot.x * spot.x, np.log(found.whole), np.log(multiple) - _LOG_ROOT_2PI]
+        found = _sums_of_many(flat, plan(flat, spot, None))
+        height, rounding = height_of(flat, spot)
+        parts = [height, -spot.x * (0.5 * spot.x + spot.low), np.log(found.whole), np.log(multiple) - _LOG_ROOT_2PI]
         value[chosen] = np.sum(parts, axis=0)
         size = np.sum(np.abs(parts), axis=0)
-        error[chosen] = rounding + _relative_error(found) + 6.0 * _U * (1.0 + size)
+        error[chosen] = rounding + _log_error(found) + 6.0 * _U * (1.0 + size)
     return value, error
 
 
@@ -276,7 +248,7 @@ def _flattened(factors: list[Factor]) -> Iterator[tuple[NDArray[np.intp], list[F
     for chosen, first in ((steep & (count > 1.0), 0), (steep & (count == 1.0), 1)):
         which = np.flatnonzero(chosen)
         if len(which):
-            yield which, exchanged(take(factors, which)[0], many)[first:], count[which]
+            yield which, exchanged(take(factors, which)[0])[first:], count[which]
     which = np.flatnonzero(~steep)
     if len(which):
         yield which, take(factors, which), np.ones(len(which))
@@ -284,8 +256,8 @@ def _flattened(factors: list[Factor]) -> Iterator[tuple[NDArray[np.intp], list[F
 
 def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     spot = _spots(factors)
-    planned = plan(factors, spot, best_move(factors, spot, many), many)
-    value, error = ratio_from(_sums_of_many(factors, planned), many)
+    planned = plan(factors, spot, best_move(factors, spot))
+    value, error = ratio_from(_sums_of_many(factors, planned))
     again = np.flatnonzero(~((error <= TOLERANCE * value) & (value > 0.0) & (error < math.inf)))
     if len(again):
         value[again], error[again] = _two_grids(take(factors, again), _spot_of(spot, again))
@@ -299,9 +271,11 @@ def _two_grids(factors: list[Factor], spot: Spot) -> tuple[FloatArray, FloatArra
     cells = len(spot.x)
     both = [Factor(*map(_end_to_end, before, after)) for before, after in zip(factors, moved, strict=True)]
     there = Spot(*map(_end_to_end, spot, spot_moved))
-    found = _sums_of_many(both, plan(both, there, None, many))
+    found = _sums_of_many(both, plan(both, there, None))
     below, above = (Sums(*(part[half] for part in found)) for half in (slice(cells), slice(cells, None)))
-    return _quotient(factors, spot, below, moved, spot_moved, above)
+    ends = (height_of(factors, spot), height_of(moved, spot_moved))
+    value, error = _quotient(*ends, spot, spot_moved, np.log(above.whole / below.whole))
+    return value, error + _log_error(below) + _log_error(above)
 
 
 def _end_to_end(first: Any, second: Any) -> Any:

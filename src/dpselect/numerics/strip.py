@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from dpselect.numerics.factors import Factor, Spot
+from dpselect.numerics.normal import log_cdf_and_hazard
 from dpselect.numerics.pair import Number
 
 #: The logarithm of one over the relative error that the step is chosen for.
@@ -29,7 +32,7 @@ _ROOT_2PI = math.sqrt(2.0 * math.pi)
 #: Half-widths tried, as multiples of a first guess.
 TRIED = (0.7, 1.0, 1.4, 2.0, 2.8)
 #: Covers the rounding of a bound's own arithmetic, in its logarithm.
-_SLACK = 0.01
+SLACK = 0.01
 
 
 class Move(NamedTuple):
@@ -50,62 +53,62 @@ class Strip(NamedTuple):
     away: Number
 
 
-def swelling(y: Number, log_cdf: Number, hazard: Number, b: Number, xp: Any) -> tuple[Number, Number]:
+def swelling(y: Number, log_cdf: Number, hazard: Number, b: Number) -> tuple[Number, Number]:
     """``(bound, rate)``: log|Φ(y' + ib)/Φ(y')| ≤ bound + rate·(log Φ(y) - log Φ(y')) for every y', 0 ≤ rate < 1.
 
-    >>> from dpselect.numerics import plain
-    >>> bound, rate = swelling(2.0, *plain.log_cdf_and_hazard(2.0), 0.3, plain)
-    >>> round(bound, 6), round(rate, 6), 0.3**2 / 2
-    (0.005236, 0.154351, 0.045)
+    >>> y = np.array([2.0])
+    >>> bound, rate = swelling(y, *log_cdf_and_hazard(y), 0.3)
+    >>> bound.round(6).tolist(), rate.round(6).tolist(), 0.3**2 / 2
+    ([0.005236], [0.154351], 0.045)
     """
     half = 0.5 * b * b
-    grown = xp.expm1(half)
+    grown = np.expm1(half)
     spread = 2.0 * half * (1.0 + grown) * (1.0 + grown)
     rate = grown * (y * (y + hazard) - 1.0) + spread * hazard * (hazard + y)
     sharp = grown * hazard * y + 0.5 * spread * hazard * hazard
     # The tangent must also cover y' < 0, where log Φ ≤ -log 2.
-    sharp = sharp + xp.maximum(half - (sharp + rate * (LOG_2 + log_cdf)), 0.0)
+    sharp = sharp + np.maximum(half - (sharp + rate * (LOG_2 + log_cdf)), 0.0)
     better = (y >= 0.0) & (b <= CONCAVE_UP_TO) & (rate < 0.9) & (sharp < half)
-    return xp.where(better, sharp, half), xp.where(better, rate, 0.0)
+    return np.where(better, sharp, half), np.where(better, rate, 0.0)
 
 
-def curvature(factors: Sequence[Factor], spot: Spot, xp: Any) -> Number:
+def curvature(factors: Sequence[Factor], spot: Spot) -> Number:
     """-(log f)'' there: 1 + Σ count·slope²·h·(h + y)."""
     bend = 1.0
     for factor, y, hazard in zip(factors, spot.arguments, spot.hazards, strict=True):
         square = factor.slope.high * factor.slope.high
-        bend = bend + factor.count * square * hazard * xp.maximum(hazard + y, 0.0)
+        bend = bend + factor.count * square * hazard * np.maximum(hazard + y, 0.0)
     return bend
 
 
-def half_width(factors: Sequence[Factor], spot: Spot, bend: Number, xp: Any) -> tuple[Number, Number]:
+def half_width(factors: Sequence[Factor], spot: Spot, bend: Number) -> tuple[Number, Number]:
     """``(a, lean)``: an a that needs few nodes, and the slope of the majorant's logarithm at the peak. Any a is right.
 
     It is nearly the largest a/(effort + log M).
     """
-    first = 8.0 / xp.sqrt(bend)
+    first = 8.0 / np.sqrt(bend)
     for factor, y in zip(factors, spot.arguments, strict=True):
-        steep = xp.where(factor.count > 0.0, abs(factor.slope.high), 1e-300)
-        first = xp.minimum(first, 0.7 / (steep * xp.maximum(y, 1.0)) + 3.0 / (1.0 + factor.count) / steep)
+        steep = np.where(factor.count > 0.0, abs(factor.slope.high), 1e-300)
+        first = np.minimum(first, 0.7 / (steep * np.maximum(y, 1.0)) + 3.0 / (1.0 + factor.count) / steep)
     best, best_score, best_lean = first, first * 0.0, first * 0.0
     for multiple in TRIED:
         a = multiple * first
         cost, lean = 0.5 * a * a, -spot.x
         for factor, (y, log_cdf, hazard) in zip(factors, spot.values(), strict=True):
-            bound, rate = swelling(y, log_cdf, hazard, abs(factor.slope.high) * a, xp)
+            bound, rate = swelling(y, log_cdf, hazard, abs(factor.slope.high) * a)
             cost = cost + factor.count * bound
             lean = lean + (1.0 - rate) * factor.count * factor.slope.high * hazard
         score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
         better = score > best_score
-        best, best_lean = xp.where(better, a, best), xp.where(better, lean, best_lean)
-        best_score = xp.maximum(score, best_score)
+        best, best_lean = np.where(better, a, best), np.where(better, lean, best_lean)
+        best_score = np.maximum(score, best_score)
     return best, best_lean
 
 
-def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None, a: Number, xp: Any) -> Strip:
+def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None, a: Number) -> Strip:
     """The bounds M for one half-width; the majorant is taken ``away`` from the peak, which may be anything.
 
-    Within the window arguments are known well enough (they are what ``blur`` in ``sums`` says) for ``_SLACK``.
+    Within the window arguments are known well enough (they are what ``blur`` in ``sums`` says) for ``SLACK``.
     """
     height = 0.5 * a * a - away * (spot.x + 0.5 * away)
     x = spot.x + away
@@ -113,17 +116,17 @@ def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None
     for factor, (y, log_cdf_at_peak, _) in zip(factors, spot.values(), strict=True):
         count, slope = factor.count, factor.slope.high
         y = y + slope * away
-        log_cdf, hazard = xp.log_cdf_and_hazard(y)
+        log_cdf, hazard = log_cdf_and_hazard(y)
         b = abs(slope) * a
-        bound, rate = swelling(y, log_cdf, hazard, b, xp)
+        bound, rate = swelling(y, log_cdf, hazard, b)
         height = height + count * (bound + (log_cdf - log_cdf_at_peak))
         pull = (1.0 - rate) * count * hazard
         lean = lean + pull * slope
         rise = rise + pull * factor.shift
         if move is not None:
             brackets.append((slope, y + hazard, hazard, 0.5 * b * b))
-    bell = _ROOT_2PI * xp.exp(0.5 * lean * lean)
-    log_whole = height + xp.log(bell) + _SLACK
+    bell = _ROOT_2PI * np.exp(0.5 * lean * lean)
+    log_whole = height + np.log(bell) + SLACK
     if move is None:
         return Strip(a, log_whole, log_whole, away)
     # ∫|w|·exp(lean·w - w²/2) dw is at most this; the first term of the gain's derivative is τ·(x + ia).
@@ -134,7 +137,7 @@ def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None
             continue
         # h is log-concave, and its slope is above -1: two bounds on ∫ h(y + slope·w)·exp(lean·w - w²/2) dw.
         tilt = lean - slope * fall
-        steep = hazard * _ROOT_2PI * xp.exp(xp.minimum(0.5 * tilt * tilt, 700.0))
+        steep = hazard * _ROOT_2PI * np.exp(np.minimum(0.5 * tilt * tilt, 700.0))
         flat = hazard * bell + abs(slope) * wide
-        size = size + factor.count * abs(left) * xp.exp(half) * xp.minimum(steep, flat)
-    return Strip(a, log_whole, height + rise + xp.log(size) + _SLACK, away)
+        size = size + factor.count * abs(left) * np.exp(half) * np.minimum(steep, flat)
+    return Strip(a, log_whole, height + rise + np.log(size) + SLACK, away)

@@ -1,4 +1,4 @@
-"""Adding up by the rule: the sums of one cell or of many, each with a bound on its error (docs/theory.md §6).
+"""Adding up by the rule: the sums of many cells, each with a bound on its error (docs/theory.md §6).
 
 What is returned as an error is a bound: the theorem's, plus what lies beyond the last nodes (log-concavity), plus the
 rounding of inputs, heights and sums. Where it is not small the caller turns to two grids, or to the enclosure.
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from dpselect.numerics.factors import Factor, Spot
 from dpselect.numerics.nodes import Block, Part, added_up
-from dpselect.numerics.normal import EDGE, SMALL_STEP
+from dpselect.numerics.normal import EDGE, SMALL_STEP, log_cdf_and_hazard
 from dpselect.numerics.pair import LEFT_OFF, Number, total
 from dpselect.numerics.rule import Plan
 
 #: Half a unit in the last place of 1: the largest relative error of one operation.
-_U = 2.0**-53
+U = 2.0**-53
 #: log Φ as computed is off by at most (16 + 4·max(y, 0)²) units, relatively; a shift by at most 6.
-_LOG_CDF_UNITS, _SHIFT_UNITS = 16.0, 6.0
+LOG_CDF_UNITS, SHIFT_UNITS = 16.0, 6.0
 
 
 class Sums(NamedTuple):
@@ -44,128 +46,130 @@ class _Ends(NamedTuple):
     high: Number
 
 
-def _ends(factor: Factor, base: Number, x: Number, ends: tuple[Number, Number], xp: Any) -> _Ends:
-    width = xp.maximum(-ends[0], ends[1])
+def _ends(factor: Factor, base: Number, x: Number, ends: tuple[Number, Number]) -> _Ends:
+    width = np.maximum(-ends[0], ends[1])
     arguments = [base + factor.slope.high * end for end in ends]
-    values = [xp.log_cdf_and_hazard(y) for y in arguments]
-    low, far = xp.minimum(*arguments), xp.maximum(*(abs(y) for y in arguments))
+    values = [log_cdf_and_hazard(y) for y in arguments]
+    low, far = np.minimum(*arguments), np.maximum(*(abs(y) for y in arguments))
     steep = abs(factor.slope.high)
-    blur = _U * (2.0 * far + 4.0 * steep * width) + LEFT_OFF * (steep * abs(x) + abs(factor.offset.high))
+    blur = U * (2.0 * far + 4.0 * steep * width) + LEFT_OFF * (steep * abs(x) + abs(factor.offset.high))
     return _Ends(
         low,
-        -xp.minimum(values[0][0], values[1][0]),
-        xp.maximum(values[0][1], values[1][1]),
+        -np.minimum(values[0][0], values[1][0]),
+        np.maximum(values[0][1], values[1][1]),
         far,
         (values[0][1], values[1][1]),
         blur + factor.slack,
-        xp.maximum(*arguments),
+        np.maximum(*arguments),
     )
 
 
-def log_cdf_error(low: Number, log_low: Number, xp: Any) -> Number:
+def log_cdf_error(low: Number, log_low: Number) -> Number:
     """How far log Φ as computed may be off, at arguments of at least ``low``, where -log Φ is ``log_low``.
 
     y²·|log Φ(y)| falls beyond y = 1.2 and is never above 0.18 before 0.
     """
-    square = xp.where(low > 1.2, low * low * log_low, 0.18)
-    return _U * (_LOG_CDF_UNITS * log_low + 4.0 * square)
+    square = np.where(low > 1.2, low * low * log_low, 0.18)
+    return U * (LOG_CDF_UNITS * log_low + 4.0 * square)
 
 
-def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequence[Block], xp: Any) -> Sums:
+def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequence[Block]) -> Sums:
     """The trapezoidal sums over ``nodes`` nodes from ``planned.first`` on, with their bounds.
 
-    ``blocks`` are the runs of cells that share a number of nodes; none for one cell.
+    ``blocks`` are the runs of cells that share a number of nodes. For one cell see :mod:`dpselect.numerics.alone`.
     """
     spot, move, step = planned.spot, planned.move, planned.step
     ends = (step * planned.first, step * (planned.first + (nodes - 1.0)))
-    width = xp.maximum(-ends[0], ends[1])
+    width = np.maximum(-ends[0], ends[1])
     far = abs(spot.x) + width
     reaches = width * far
-    height_error, exponent_error = 8.0 * _U, 0.0
-    growths, slopes = [0.0, 0.0], [0.0, 0.0]
+    height_error, exponent_error = 8.0 * U, 0.0
+    growths: list[Number] = [0.0, 0.0]
+    slopes: list[Number] = [0.0, 0.0]
     if move is not None:
         growths = [abs(move.translation) * (far + abs(move.translation))] * 2
-        exponent_error = 6.0 * _U * growths[0]
+        exponent_error = 6.0 * U * growths[0]
     settled = abs(planned.strip.away) <= width
     if planned.on_lattice is not False:
         base = spot.arguments[0]
         within = (base + ends[0] >= -EDGE) & (base + ends[1] <= EDGE)
-        settled = settled & xp.where(planned.on_lattice, within, True)
+        settled = settled & np.where(planned.on_lattice, within, True)
     parts = []
     for j, factor in enumerate(factors):
         base, slope, deep = spot.arguments[j], factor.slope.high, planned.deep[j]
-        end = _ends(factor, base, spot.x, ends, xp)
-        error = 2.0 * log_cdf_error(end.low, end.log_low, xp) + end.hazard_low * end.blur
+        end = _ends(factor, base, spot.x, ends)
+        error = 2.0 * log_cdf_error(end.low, end.log_low) + end.hazard_low * end.blur
         reach = end.log_low
-        if deep is not False and xp.any(deep):
+        if deep is not False and np.any(deep):
             stretch = abs(slope) * width
             squares = stretch * (abs(base) + stretch)
-            in_squares = _U * (6.0 * squares + 24.0) + end.blur + stretch * (end.blur + _U * abs(base))
-            error = xp.where(deep, in_squares, error)
-            reach = xp.where(deep, squares + 1.0, reach)
-            settled = settled & xp.where(deep, end.high < 0.0, True)
+            in_squares = U * (6.0 * squares + 24.0) + end.blur + stretch * (end.blur + U * abs(base))
+            error = np.where(deep, in_squares, error)
+            reach = np.where(deep, squares + 1.0, reach)
+            settled = settled & np.where(deep, end.high < 0.0, True)
         reaches = reaches + factor.count * reach
         height_error = height_error + factor.count * error
-        left, step_reach = None, 0.0
+        left: Number | None = None
+        step_reach: Number = 0.0
         if move is not None:
             left = move.left[j]
             size = 0.0 if left is None else abs(left)
             hazard = end.hazard_low + size
             moved = abs(factor.shift) + abs(slope * move.translation)
-            exponent_error = exponent_error + factor.count * hazard * (_SHIFT_UNITS + 2.0) * _U * moved
+            exponent_error = exponent_error + factor.count * hazard * (SHIFT_UNITS + 2.0) * U * moved
             if left is not None:
                 furthest = size * (end.far + 2.0)
                 small = furthest + size * size <= SMALL_STEP
                 settled = settled & small
-                left, step_reach = xp.where(small, left, 0.0), xp.where(small, furthest, 0.0)
-                depth = xp.minimum(end.low, 0.0)
-                rate = xp.minimum(hazard * (hazard + end.far), 1.0)
+                left, step_reach = np.where(small, left, 0.0), np.where(small, furthest, 0.0)
+                depth = np.minimum(end.low, 0.0)
+                rate = np.minimum(hazard * (hazard + end.far), 1.0)
                 exponent_error = exponent_error + factor.count * size * (
-                    hazard * (64.0 + 20.0 * depth * depth) * _U + rate * end.blur
+                    hazard * (64.0 + 20.0 * depth * depth) * U + rate * end.blur
                 )
                 for side, falling in ((0, slope > 0.0), (1, slope < 0.0)):
                     growths[side] = growths[side] + factor.count * size * (end.hazards[side] + size)
-                    slopes[side] = slopes[side] + xp.where(falling, factor.count * size * abs(slope), 0.0)
+                    slopes[side] = slopes[side] + np.where(falling, factor.count * size * abs(slope), 0.0)
         parts.append(Part(factor.count, slope, base, spot.log_cdfs[j], left, step_reach, deep))
     translation = None if move is None else move.translation
-    raw = added_up(spot.x, step, planned.first, translation, parts, planned.on_lattice, nodes, blocks)
+    raw = added_up(spot.x, step, planned.first, translation, parts, planned.on_lattice, blocks)
     # The roundings of heights, and what the peak's own place leaves off.
-    height_error = height_error + _U * (len(factors) + 6.0) * reaches
+    height_error = height_error + U * (len(factors) + 6.0) * reaches
     whole = step * raw.whole
-    outer = [xp.exp(raw.first), xp.exp(raw.last)]
-    ratios = [xp.exp(raw.first - raw.second), xp.exp(raw.last - raw.last_but_one)]
+    outer = [np.exp(raw.first), np.exp(raw.last)]
+    ratios = [np.exp(raw.first - raw.second), np.exp(raw.last - raw.last_but_one)]
     settled = settled & (ratios[0] < 0.99) & (ratios[1] < 0.99) & (height_error < 1e-3)
     power = 2.0 * math.pi * planned.strip.half_width / step
-    damped = power + xp.log(1.0 - xp.exp(-power)) - math.log(2.0) - 1e-9 * power
-    unit = (nodes + 6.0) * _U
-    whole_error = xp.exp(planned.strip.log_whole - damped) + whole * (height_error + unit) * 1.01
+    damped = power + np.log(1.0 - np.exp(-power)) - math.log(2.0) - 1e-9 * power
+    unit = (nodes + 6.0) * U
+    whole_error = np.exp(planned.strip.log_whole - damped) + whole * (height_error + unit) * 1.01
     for height, ratio in zip(outer, ratios, strict=True):
         whole_error = whole_error + 1.01 * step * height * ratio / (1.0 - ratio)
     if move is None:
-        return Sums(whole, xp.where(settled, whole_error, math.inf), whole * 0.0, whole * 0.0)
+        return Sums(whole, np.where(settled, whole_error, math.inf), whole * 0.0, whole * 0.0)
     gain = step * raw.gain
-    gain_error = xp.exp(planned.strip.log_gain - damped)
+    gain_error = np.exp(planned.strip.log_gain - damped)
     gain_error = gain_error + 1.01 * (whole + abs(gain)) * exponent_error
     gain_error = gain_error + 1.01 * step * raw.size * (height_error + unit)
     for side in (0, 1):
         extent = abs(move.translation) + slopes[side]
-        ratio = ratios[side] * xp.exp(step * extent)
+        ratio = ratios[side] * np.exp(step * extent)
         settled = settled & (ratio < 0.99)
         inner = growths[side] / (1.0 - ratio) + step * extent / ((1.0 - ratio) * (1.0 - ratio))
-        gain_error = gain_error + 1.01 * step * outer[side] * xp.exp(growths[side]) * ratio * inner
-    return Sums(whole, xp.where(settled, whole_error, math.inf), gain, xp.where(settled, gain_error, math.inf))
+        gain_error = gain_error + 1.01 * step * outer[side] * np.exp(growths[side]) * ratio * inner
+    return Sums(whole, np.where(settled, whole_error, math.inf), gain, np.where(settled, gain_error, math.inf))
 
 
-def ratio_from(found: Sums, xp: Any) -> tuple[Number, Number]:
+def ratio_from(found: Sums) -> tuple[Number, Number]:
     """log(1 + gain/whole) and a bound on its error, infinite where there is none."""
     odds = found.gain / found.whole
     sure = found.whole - found.whole_error
-    error = (found.gain_error + abs(odds) * found.whole_error) / xp.maximum(sure, 1e-300)
+    error = (found.gain_error + abs(odds) * found.whole_error) / np.maximum(sure, 1e-300)
     settled = (sure > 0.0) & (odds > -0.5) & (error < 0.1)
-    value = xp.log1p(xp.where(settled, odds, 0.0))
+    value = np.log1p(np.where(settled, odds, 0.0))
     # The logarithm's slope between the true odds and these is at most 1/(1 + odds - error).
-    error = error / (1.0 + xp.where(settled, odds - error, 0.0)) + 4.0 * _U * abs(value)
-    return value, xp.where(settled, error, math.inf)
+    error = error / (1.0 + np.where(settled, odds - error, 0.0)) + 4.0 * U * abs(value)
+    return value, np.where(settled, error, math.inf)
 
 
 def shifted(factors: Sequence[Factor]) -> list[Factor]:
@@ -174,19 +178,19 @@ def shifted(factors: Sequence[Factor]) -> list[Factor]:
     for factor in factors:
         high, low = total(factor.offset.high, factor.shift)
         offset = total(high, low + factor.offset.low)
-        slack = factor.slack + _SHIFT_UNITS * _U * abs(factor.shift)
+        slack = factor.slack + SHIFT_UNITS * U * abs(factor.shift)
         moved.append(factor._replace(offset=offset, shift=factor.shift * 0.0, slack=slack))
     return moved
 
 
-def height_of(factors: Sequence[Factor], spot: Spot, xp: Any) -> tuple[Number, Number]:
+def height_of(factors: Sequence[Factor], spot: Spot) -> tuple[Number, Number]:
     """Σ count·log Φ(y_j) at a peak, and a bound on its error."""
     height, error = 0.0, 0.0
     for factor, (y, log_cdf, hazard) in zip(factors, spot.values(), strict=True):
         size = factor.count * log_cdf
         height = height + size
         scale = abs(factor.slope.high * spot.x) + abs(factor.offset.high)
-        blur = 2.0 * _U * abs(y) + LEFT_OFF * scale + factor.slack
-        error = error + factor.count * (log_cdf_error(y, -log_cdf, xp) + hazard * blur)
-        error = error + _U * (len(factors) + 2.0) * abs(size)
+        blur = 2.0 * U * abs(y) + LEFT_OFF * scale + factor.slack
+        error = error + factor.count * (log_cdf_error(y, -log_cdf) + hazard * blur)
+        error = error + U * (len(factors) + 2.0) * abs(size)
     return height, error
