@@ -345,4 +345,4 @@ def test_the_theorem_holds_for_coarse_sums_too(monkeypatch, effort):
         shares.append(miss / float(loss.error))
     if effort < 15:
         assert max(shares) > 1e-3
-    assert strip.EFFORT == 27.0
+    assert strip.EFFORT == 30.0

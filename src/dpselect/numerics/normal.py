@@ -175,7 +175,7 @@ def deep_log_cdf(y: FloatArray) -> FloatArray:
     """log Φ(y) + y²/2 for y ≤ 0, to an absolute 1e-15.
 
     >>> deep_log_cdf(np.array([-20.0, -50.0])).round(6).tolist()
-    [-3.917144, -4.831361]
+    [-3.917155, -4.831361]
     """
     return _expanded(y, _DEEP_TABLES, -_DEPTH, 0.0)
 

@@ -20,7 +20,7 @@ from dpselect.numerics.pair import Number
 from dpselect.numerics.strip import EFFORT, Move, Strip, curvature, half_width, strip
 
 #: The window ends where the integrand has fallen by about exp(-DROP).
-DROP = 30.0
+DROP = 35.0
 #: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
 DEEP = -4.0
 #: Steps of fewer points of the lattice lose too much when they are rounded down to it.

@@ -24,7 +24,7 @@ from dpselect.numerics.normal import log_cdf_and_hazard
 from dpselect.numerics.pair import Number
 
 #: The logarithm of one over the relative error that the step is chosen for.
-EFFORT = 27.0
+EFFORT = 30.0
 #: The sharper λ is concave in -log Φ up to this b.
 CONCAVE_UP_TO = 0.85
 LOG_2 = math.log(2.0)
