@@ -33,6 +33,8 @@ class Site(NamedTuple):
     low: float
     points: list[Point]
     on_lattice: bool
+    #: About J(shifts)/J(0) - 1, where that is small.
+    gain: float
 
 
 class OnePlan(NamedTuple):
@@ -56,12 +58,16 @@ def site_of(factors: Sequence[Factor]) -> Site:
         y = round((x + offset) * FINE) / FINE
         if LATTICE[0] < y < LATTICE[1]:
             high, low = difference(y, offset)
-            return Site(high, low - offset_low, [(y, *log_cdf_and_hazard(y))], True)
-    points = []
+            log_cdf, h = log_cdf_and_hazard(y)
+            gain = factors[0].count * factors[0].shift * h
+            return Site(high, low - offset_low, [(y, log_cdf, h)], True, gain)
+    points, gain = [], 0.0
     for factor in factors:
         y = line(factor.slope, x, factor.offset).high
-        points.append((y, *log_cdf_and_hazard(y)))
-    return Site(x, 0.0, points, False)
+        log_cdf, h = log_cdf_and_hazard(y)
+        points.append((y, log_cdf, h))
+        gain += factor.count * factor.shift * h
+    return Site(x, 0.0, points, False, gain)
 
 
 def best_move(factors: Sequence[Factor], site: Site) -> tuple[float, list[float]]:
@@ -133,10 +139,7 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
                 steep = h * _ROOT_2PI * math.exp(min(0.5 * tilt * tilt, 700.0))
                 most += count * abs(rest) * math.exp(half) * min(steep, h * bell + abs(slope) * wide)
         log_gain = height + rise + math.log(most) + SLACK
-        gain = 0.0
-        for factor, point in zip(factors, points, strict=True):
-            gain += factor.count * factor.shift * point[2]
-        effort = max(effort, EFFORT + log_gain - size - math.log(gain))
+        effort = max(effort, EFFORT + log_gain - size - math.log(site.gain))
     step = 2.0 * math.pi * a / effort
     on_lattice = site.on_lattice and step * FINE >= COARSE
     if on_lattice:

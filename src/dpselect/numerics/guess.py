@@ -24,16 +24,16 @@ _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 def peak_of_one(factors: Sequence[Factor]) -> float:
-    """About where the integrand is largest, to a fiftieth of the peak's width.
+    """About where the integrand is largest, to a fiftieth of the peak's width; all counts are positive.
 
     >>> from dpselect.numerics.pair import exact
     >>> round(peak_of_one([Factor(364.0, exact(1.0), exact(-5.0), 0.0)]), 2)
     7.44
     """
-    terms = [(factor.count, factor.slope.high, factor.offset.high) for factor in factors if factor.count > 0.0]
-    start = 0.0
-    for count, slope, offset in terms:
-        start += count * slope * hazard(offset)
+    terms = [(factor.count, factor.slope.high, factor.offset.high) for factor in factors]
+    start = terms[0][1]
+    if len(terms) > 1:
+        start = sum([count * slope * hazard(offset) for count, slope, offset in terms])
     if start < 0.0:
         sign = -1.0
         terms = [(count, -slope, offset) for count, slope, offset in terms]
@@ -86,18 +86,21 @@ def good_half_width(factors: Sequence[Factor], x: float, points: Sequence[Point]
             first = min(first, (0.7 / max(y, 1.0) + 3.0 / (1.0 + count)) / steep)
             terms.append((count, steep, count * slope * here, y, log_cdf, here))
     best, best_score, best_lean = first, 0.0, 0.0
-    for multiple in TRIED:
-        a = multiple * first
-        cost, lean = 0.5 * a * a, -x
-        for count, steep, pull, y, log_cdf, here in terms:
-            bound, rate = swelling(y, log_cdf, here, steep * a)
-            cost += count * bound
-            lean += (1.0 - rate) * pull
-        score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
-        # One hill, nearly: what falls goes on falling.
-        if not score > best_score:
+    # One hill, nearly: what falls goes on falling. From the middle upwards, and downwards if that is no better.
+    for multiples in (TRIED[2:], TRIED[1::-1]):
+        for multiple in multiples:
+            a = multiple * first
+            cost, lean = 0.5 * a * a, -x
+            for count, steep, pull, y, log_cdf, here in terms:
+                bound, rate = swelling(y, log_cdf, here, steep * a)
+                cost += count * bound
+                lean += (1.0 - rate) * pull
+            score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
+            if not score > best_score:
+                break
+            best, best_score, best_lean = a, score, lean
+        if best > TRIED[2] * first:
             break
-        best, best_score, best_lean = a, score, lean
     return best, best_lean
 
 

@@ -1,7 +1,7 @@
 """The nodes themselves: the integrand's heights, and their sums, for one cell or block by block for many.
 
 For many cells arrays have a row per node and a column per cell, so that a cell's numbers broadcast as they are; for one
-they have a row per factor. Nothing here knows of errors: :mod:`dpselect.numerics.sums` bounds them.
+they have one axis. Nothing here knows of errors: :mod:`dpselect.numerics.sums` bounds them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dpselect.numerics.pair import Number
 #: The most nodes for one cell, and 0, 1, 2, … for them.
 MOST_NODES = 20_000
 _COUNTING = np.arange(float(MOST_NODES))
+_ONES = np.ones(MOST_NODES)
 _SQRT_HALF = math.sqrt(0.5)
 _INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
@@ -111,8 +112,8 @@ def added_up_alone(
     on_lattice: bool,
     nodes: float,
 ) -> Raw:
-    """The sums of one cell; its parts are the rows of an array, since a call costs more than the numbers in it."""
-    counting = _COUNTING[: int(nodes)]
+    """The sums of one cell."""
+    counting, ones = _COUNTING[: int(nodes)], _ONES[: int(nodes)]
     offsets = counting + first
     offsets *= step
     heights = -0.5 * offsets
@@ -122,45 +123,43 @@ def added_up_alone(
     if translation is not None:
         exponent = offsets + (x - 0.5 * translation)
         exponent *= translation
-    if on_lattice:
-        part = parts[0]
-        rises = lattice_log_cdf(part.base, step, first, counting)
-        rises -= part.log_cdf
+    for part in parts:
+        if on_lattice:
+            rises = lattice_log_cdf(part.base, step, first, counting)
+            rises -= part.log_cdf
+        else:
+            y = offsets * part.slope
+            y += part.base
+            rises = log_ndtr(y)
+            if exponent is not None and part.left:
+                steps = small_log_cdf_step_of_few(y, part.left, rises, reach=part.reach)
+                steps *= part.count
+                exponent += steps
+            if part.deep:
+                rises = _deep_rises(part, offsets, y)
+            else:
+                rises -= part.log_cdf
         rises *= part.count
         heights += rises
-    else:
-        numbers = np.array([part[:5] for part in parts])
-        _, slopes, bases, log_cdfs, left = numbers.T[:, :, None]
-        counts = numbers[:, 0]
-        y = slopes * offsets
-        y += bases
-        rises = log_ndtr(y)
-        if exponent is not None and any(part.left for part in parts):
-            reach = max(part.reach for part in parts)
-            steps = small_log_cdf_step_of_few(y, left, rises, reach=reach)
-            exponent += counts.dot(steps)
-        rises -= log_cdfs
-        for row, part in zip(rises, parts, strict=True):
-            if part.deep:
-                row[:] = _deep_rises(part, offsets)
-        heights += counts.dot(rises)
-    ends = [float(heights[place]) for place in (0, 1, -2, -1)]
+    ends = (*heights[:2].tolist(), *heights[-2:].tolist())
     weights = np.exp(heights, out=heights)
-    whole = float(np.add.reduce(weights))
+    whole = float(weights.dot(ones))
     if exponent is None:
         return Raw(whole, 0.0, 0.0, *ends)
     gains = np.expm1(exponent, out=exponent)
-    gain = float(weights @ gains)
+    gain = float(weights.dot(gains))
     # The same without signs: where x is translated the gain's integrand may change sign.
-    return Raw(whole, gain, float(weights @ np.abs(gains, out=gains)), *ends)
+    return Raw(whole, gain, float(weights.dot(np.abs(gains, out=gains))), *ends)
 
 
-def _deep_rises(part: Part, offsets: FloatArray) -> FloatArray:
+def _deep_rises(part: Part, offsets: FloatArray, y: FloatArray) -> FloatArray:
     """log Φ(y) - log Φ(base) far in the lower tail: both are nearly squares, subtracted before they are rounded."""
-    moves = part.slope * offsets
-    scaled = erfcx((moves + part.base) * -_SQRT_HALF)
+    scaled = erfcx(y * -_SQRT_HALF)
     scaled /= erfcx(part.base * -_SQRT_HALF)
-    return np.asarray(np.log(scaled) - moves * (part.base + 0.5 * moves))
+    np.log(scaled, out=scaled)
+    moves = part.slope * offsets
+    scaled -= moves * (part.base + 0.5 * moves)
+    return np.asarray(scaled)
 
 
 def _block(

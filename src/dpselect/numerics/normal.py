@@ -224,18 +224,19 @@ def small_log_cdf_step(y: FloatArray, step: Any, hazard: FloatArray, *, reach: f
     return np.asarray(np.log1p(mean, out=mean))
 
 
-#: The same rules for few numbers: nodes along a new first axis, weights with the density's constant.
-_COLUMNS = [(limit, nodes[:, None, None], weights * _INVERSE_SQRT_2PI) for limit, nodes, weights in _RULES]
+#: The same rules for one cell: nodes in a column, weights with the density's constant.
+_COLUMNS = [(limit, nodes[:, None], weights * _INVERSE_SQRT_2PI) for limit, nodes, weights in _RULES]
 
 
-def small_log_cdf_step_of_few(y: FloatArray, step: FloatArray, log_cdf: FloatArray, *, reach: float) -> FloatArray:
-    """The same given log Φ(y), in few calls: the hazard times exp(-yt - t²/2) is φ(y + t)/Φ(y)."""
-    _, nodes, weights = next((rule for rule in _COLUMNS if reach <= rule[0]), _COLUMNS[-1])
+def small_log_cdf_step_of_few(y: FloatArray, step: float, log_cdf: FloatArray, *, reach: float) -> FloatArray:
+    """The same for one step, given log Φ(y), in few calls: the hazard times exp(-yt - t²/2) is φ(y + t)/Φ(y)."""
+    for limit, nodes, weights in _COLUMNS:  # noqa: B007 - the last serves what is beyond all
+        if reach <= limit:
+            break
     inner = y + nodes * step
     inner *= inner
     inner *= -0.5
     inner -= log_cdf
     np.exp(inner, out=inner)
-    rise = weights.dot(inner.reshape(len(nodes), -1)).reshape(y.shape)
-    rise *= step
+    rise = (weights * step).dot(inner)
     return np.asarray(np.log1p(rise, out=rise))

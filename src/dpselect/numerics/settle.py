@@ -76,10 +76,7 @@ def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
     if not math.isfinite(site.x):
         return None
     value, error = 0.0, math.inf
-    gain = 0.0
-    for factor, point in zip(factors, site.points, strict=True):
-        gain += factor.count * factor.shift * point[2]
-    if gain < _SMALL:
+    if site.gain < _SMALL:
         found = sums_alone(factors, site, best_move_of_one(factors, site))
         if found is not None:
             value, error = ratio_of_one(found)
