@@ -29,7 +29,7 @@ from dpselect.composition import (
     ZCDPFilter,
 )
 from dpselect.composition.loss_table import loss_table
-from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
+from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
@@ -355,6 +355,22 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
                 family = run.plan.watcher.family
                 assert all(family.lower <= value <= family.upper for value in values), at
 
+    @pytest.mark.parametrize("clip", [None, 0.3])
+    def test_values_that_change_after_they_were_looked_at_are_not_asked(self, clip: Any) -> None:
+        at, reached = 0, True
+        while reached:
+            at += 1
+            svt, values = SparseVector(CLEAR, budget=0.5, clip=clip), np.zeros(3)
+            asked: list[tuple[Any, list[float]]] = []
+            _witnessed(svt, asked)
+            lines = at  # where the value was refused there may be more
+            with contextlib.suppress(InvalidData):
+                lines, _ = _asked_again_at(at, svt, values, handler=lambda values=values: values.fill(50.0), many=True)
+            reached = lines >= at
+            for run, given in asked:
+                family = run.plan.watcher.family
+                assert all(family.lower <= value <= family.upper for value in given), at
+
     def test_a_handler_that_closes_ends_the_answers(self) -> None:
         at, reached = 0, True
         while reached:
@@ -390,7 +406,7 @@ class TestRoomIsLookedAtRightBeforeTheQuestion:
 
 
 def _asked_again_at(
-    at: int, svt: SparseVector, value: float, *, handler: Callable[[], Any] | None = None, many: bool = False
+    at: int, svt: SparseVector, value: Any, *, handler: Callable[[], Any] | None = None, many: bool = False
 ) -> tuple[int, bool]:
     """Ask, with ``handler`` (a few more questions) coming in before line ``at``.
 
@@ -417,7 +433,7 @@ def _asked_again_at(
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        svt.ask_many(np.full(3, value)) if many else svt.ask(value)
+        svt.ask_many(np.full(3, value) if np.ndim(value) == 0 else value) if many else svt.ask(value)
     except (BudgetExhausted, StateRefused):
         return seen, False
     finally:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import linecache
 import os
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +19,9 @@ from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThre
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Run
 from dpselect.noise.entropy import SeededEntropy
+from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.family import QueryFamily
 
 FAMILY = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
@@ -103,6 +108,65 @@ def test_threads_lose_no_answer_between_them(watcher: Any) -> None:
         told = list(pool.map(run.ask, [0.1, 0.9] * 2000))
     assert (run.below, run.above) == (told.count(Verdict.BELOW), told.count(Verdict.ABOVE))
     assert len(told) == 4000
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("value", [0.1, 0.9])
+@pytest.mark.parametrize("what", ["stop", "ask", "close"])
+def test_whatever_breaks_into_a_question_no_answer_goes_uncounted(value: float, what: str, many: bool) -> None:
+    """At every line of the run, once: an exception, a signal handler that asks, one that closes."""
+    watcher, line_ask, line_many = WATCHERS[1], NoisyThreshold.ask, NoisyThreshold.ask_many
+    at, reached, refused = 0, True, 0
+    while reached:
+        at, seen = at + 1, 0
+        run, shown = watcher.start(resample=False), [0, 0]
+
+        def one(line: NoisyThreshold, number: Any, shown: list[int] = shown) -> bool:
+            answer = line_ask(line, number)
+            shown[answer] += 1
+            return answer
+
+        def several(line: NoisyThreshold, numbers: Any, *, until: Any, shown: list[int] = shown) -> Any:
+            answers = line_many(line, numbers, until=until)
+            shown[1] += int(answers.sum())
+            shown[0] += int((~answers).sum())
+            return answers
+
+        def break_in(run: Any = run) -> None:
+            if what == "stop":
+                raise KeyboardInterrupt
+            with contextlib.suppress(StateRefused):
+                run.close() if what == "close" else run.ask(0.9)
+
+        def trace(frame: Any, event: str, _: Any, at: int = at) -> Any:
+            nonlocal seen
+            text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
+            if frame.f_globals.get("__name__") != Run.__module__:
+                return None
+            # Tracing visits a ``with`` once more on the way out, where no signal can come in.
+            if event == "line" and not text.startswith("with "):
+                seen += 1
+                if seen == at:
+                    sys.settrace(None)
+                    break_in()
+            return trace
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(NoisyThreshold, "ask", one)
+            patch.setattr(NoisyThreshold, "ask_many", several)
+            sys.settrace(trace)
+            try:
+                run.ask_many([value, value]) if many else run.ask(value)
+            except (KeyboardInterrupt, StateRefused):
+                refused += 1
+            finally:
+                sys.settrace(None)
+            reached = seen >= at
+            assert run.loss.epsilon >= watcher.loss(*shown), at
+            if run.open:
+                run.ask(value)
+                assert run.loss.epsilon >= watcher.loss(*shown), at
+    assert refused > 0
 
 
 @every_watcher

@@ -61,9 +61,8 @@ class Clipper:
     def admit(self, values: PrivateValues) -> FloatArray | Sequence[Fraction]:
         """Many values, cut."""
         numbers = admit(values, family=self._family, outside=self.outside)
-        if self.clip is None:
-            return numbers
         if isinstance(numbers, np.ndarray):
+            # A new array in any case: the caller's could be changed after it was looked at.
             return np.minimum(np.maximum(numbers, self.lower), self.upper)
         lower, upper = Fraction(self.lower), Fraction(self.upper)
         return [min(max(number, lower), upper) for number in numbers]
