@@ -55,7 +55,7 @@ def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = F
 
 REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
 RUN, PAID_RUN = "mechanisms/run.py", "composition/budgeted_run.py"
-MANY_FILE = "composition/many.py"
+MANY_FILE, PAID_RUNS = "composition/many.py", "composition/paid_runs.py"
 VECTOR, CLIP = "composition/sparse_vector.py", "composition/clipping.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
@@ -148,28 +148,28 @@ FAULTS = [
     ),
     fault(
         "another's run is let go",
-        VECTOR,
+        PAID_RUNS,
         "self._run = None if self._run is run else self._run",
         "self._run = None",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
         "a new run takes the place of another's",
-        VECTOR,
+        PAID_RUNS,
         "if self._run is None and self._open and self._mode[1] is plan: run.place",
         "if self._mode[1] is plan: run.place",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
         "the open run is not in what was spent",
-        VECTOR,
+        PAID_RUNS,
         "                total.add(run.spent)\n",
         "                pass\n",
         VECTORS,
     ),
     fault(
         "a run is begun for a mechanism that was switched away",
-        VECTOR,
+        PAID_RUNS,
         "self._open and self._mode[1] is plan: run.place",
         "self._open: run.place",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
@@ -514,7 +514,7 @@ FAULTS = [
     ),
     fault(
         "people that merged count",
-        "tables/rows.py",
+        "tables/persons.py",
         "(column > -merging) & (column < merging)",
         "column.notnull()",
         ANSWERS,

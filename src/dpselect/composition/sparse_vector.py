@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from fractions import Fraction
 from typing import Any
@@ -10,27 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import counts, one, positive, refuse
-from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
-from dpselect.composition.clipping import Clip, Clipper
-from dpselect.composition.exact_sum import ExactSum
+from dpselect.checks import one, positive, refuse
+from dpselect.composition.clipping import Clip
 from dpselect.composition.filter import Filter, State, Watcher
-from dpselect.composition.loss_table import loss_table
 from dpselect.composition.many import SparseVectors, run_sparse_vectors
+from dpselect.composition.paid_runs import PaidRuns, forked
 from dpselect.composition.realised import PureFilter
 from dpselect.composition.saved_state import SavedVector
 from dpselect.composition.signed_state import signed, verified
-from dpselect.composition.transcript import RunRecord, Transcript
+from dpselect.composition.transcript import Transcript
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
-from dpselect.mechanisms.outcomes import Noise, Verdict, noise_of
+from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
-from dpselect.privacy.loss import RealisedLoss
 
 _FIRST_STRIDE, _LONGEST_STRIDE = 256, 1 << 17
 
 
-class SparseVector:
+class SparseVector(PaidRuns):
     """Asks a stream of questions, ⊥ or ⊤, and stops before the budget could be exceeded.
 
     With the default filter the whole interaction is **pure ε-DP**: each question is asked only if both answers
@@ -91,128 +87,15 @@ class SparseVector:
             raise refuse("budget", budget, "left out where a filter is given")
         if not isinstance(filter, Filter):
             raise refuse("filter", filter, "a filter, such as PureFilter(epsilon)")
-        self._filter: Filter = filter
-        # One attribute, so that the cut and the price of a question can never be of two mechanisms.
-        self._mode = self._planned(watcher, clip=clip, outside=outside, resample=resample, horizon=horizon)
-        self._entropy = entropy
-        self._noise: Noise = noise_of(entropy)
-        self._lock = threading.RLock()
-        self._process = process()
-        self._open = True
-        self._run: BudgetedRun | None = None
-        self._transcript = Transcript()
-        filter._serve(self)
-
-    def _planned(
-        self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy, resample: bool, horizon: int | None
-    ) -> tuple[Clipper, RunPlan]:
-        if not isinstance(watcher, Watcher):
-            raise refuse("watcher", watcher, "a mechanism such as GaussianAboveThreshold(...)")
-        if not isinstance(resample, bool):
-            raise refuse("resample", resample, "True or False")
-        if not resample and not self._filter.covers_kept_threshold:
-            raise refuse("resample", resample, f"True with {type(self._filter).__name__}, whose runs end at a ⊤")
-        cap = None if horizon is None else int(one(counts, "horizon", horizon, least=1))
-        door = Clipper(watcher, clip=clip, outside=outside)
-        return door, RunPlan(door.clipped, resample, cap, loss_table(door.clipped))
+        super().__init__(
+            watcher, filter=filter, resample=resample, clip=clip, horizon=horizon, outside=outside, entropy=entropy
+        )
 
     def __repr__(self) -> str:
         return f"<SparseVector at {self.spent} after {self.questions} questions, {len(self.tops)} above>"
 
     def __reduce__(self) -> str:
         raise StateRefused("a sparse vector holds secret noise and a budget and is not copied or pickled; use save()")
-
-    @property
-    def _door(self) -> Clipper:
-        return self._mode[0]
-
-    @property
-    def _plan(self) -> RunPlan:
-        return self._mode[1]
-
-    @property
-    def _uncounted(self) -> BudgetedRun | None:
-        """The run that is not among the ended ones yet."""
-        run = self._run
-        return run if run is not None and run.place == self._transcript.ended_runs else None
-
-    @property
-    def filter(self) -> Filter:
-        """The rule for stopping."""
-        return self._filter
-
-    @property
-    def watcher(self) -> Watcher:
-        """The mechanism in use, with its range clipped."""
-        return self._plan.watcher
-
-    @property
-    def noise(self) -> Noise:
-        """``private``, or ``reproducible`` where a seed was passed."""
-        return self._noise
-
-    @property
-    def questions(self) -> int:
-        """How many questions were answered."""
-        return self._transcript.questions
-
-    @property
-    def tops(self) -> NDArray[np.int64]:
-        """Which questions were answered ⊤, counted from 0 (after :meth:`restore`, those since then)."""
-        return self._transcript.tops
-
-    @property
-    def runs(self) -> tuple[RunRecord, ...]:
-        """The runs that ended, in order (after :meth:`restore`, those since then and the one it ended)."""
-        return self._transcript.runs
-
-    @property
-    def open_run(self) -> RunRecord | None:
-        """The run that is still answering and what it cost so far, if there is one."""
-        run = self._uncounted
-        return None if run is None else run.record()
-
-    @property
-    def open(self) -> bool:
-        """Whether :meth:`close` has not been called."""
-        return self._open
-
-    @property
-    def spent(self) -> float:
-        """The realised loss of everything answered, the open run included: an upper bound that may be shown."""
-        with self._lock:
-            total, run = ExactSum(self._transcript.ended.units), self._uncounted
-            if run is not None:
-                total.add(run.spent)
-            return total.upward()
-
-    @property
-    def loss(self) -> RealisedLoss:
-        """:attr:`spent` as a loss, for an odometer."""
-        return RealisedLoss(epsilon=self.spent)
-
-    @property
-    def remaining(self) -> float:
-        """What is left, in the filter's unit and rounded down, without what an open run has cost so far."""
-        with self._lock:
-            left, run = self._filter.remaining, self._uncounted
-            if self._filter.takes_open_run and run is not None:
-                open_cost = ExactSum()
-                open_cost.add(run.spent)
-                return open_cost.left(left)
-            return left
-
-    @property
-    def fits(self) -> bool:
-        """Whether one more question may be asked."""
-        if self._process != process():
-            return False
-        with self._lock:
-            try:
-                self._make_room()
-            except (BudgetExhausted, StateRefused):
-                return False
-            return True
 
     def ask(self, value: PrivateValues, *, threshold: float | None = None) -> Verdict:
         """⊥ or ⊤ for one value.
@@ -233,7 +116,7 @@ class SparseVector:
             The value cannot be used; nothing was spent.
         """
         if self._process != process():
-            raise _forked()
+            raise forked()
         with self._lock:
             run = self._run
             if run is None or not self._open or not run.ready():
@@ -287,18 +170,6 @@ class SparseVector:
                 raise _switched()
             return verdicts[:at]
 
-    def _next_run(self, *, started: bool) -> BudgetedRun | None:
-        """The run for the next questions; once there are answers to give back, None where nothing more fits."""
-        try:
-            run = self._run
-            if run is not None and not (self._open and run.ready()):
-                self._make_room()
-            return self._run or self._start()
-        except (BudgetExhausted, StateRefused):
-            if started:
-                return None
-            raise
-
     async def watch(self, stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Verdict]:
         """Verdicts for a stream as it comes; ends with the stream, or before a question that does not fit.
 
@@ -325,82 +196,6 @@ class SparseVector:
                 # Someone else took the last of the budget, or closed it, while this one was waiting.
                 return
             yield verdict
-
-    def renew(self) -> None:
-        """End the open run, charging what it cost; the next question meets a new noisy threshold."""
-        with self._lock:
-            if self._run is not None:
-                self._end()
-
-    def switch(
-        self, watcher: Watcher, *, clip: Clip | None = None, resample: bool | None = None, horizon: int | None = None
-    ) -> None:
-        """Go on with another mechanism under the same budget; an open run is charged and ends."""
-        with self._lock:
-            kept = self._plan.resample if resample is None else resample
-            # Looked at before the run is ended: a refused switch changes nothing.
-            mode = self._planned(watcher, clip=clip, outside=self._door.outside, resample=kept, horizon=horizon)
-            switched = False
-            while not switched:
-                self.renew()
-                # In one step: a run that a handler started in the meantime belongs to the mechanism before.
-                if self._run is None: self._mode, switched = mode, True  # noqa: E701 # fmt: skip
-
-    def close(self) -> None:
-        """End the open run, charging what it cost, and refuse all further questions."""
-        with self._lock:
-            # In this order: an interruption leaves nothing that answers, and closing again finishes.
-            self._open = False
-            self.renew()
-
-    def _make_room(self) -> None:
-        """Raise unless one more question may be asked; spends nothing and looks at no data."""
-        run = self._run
-        if run is not None:
-            if self._open and run.open:
-                run.make_room()
-                return
-            # An interruption came before the run was ended.
-            self._end()
-        self._check_open()
-        check_fits(self._plan, self._filter)
-
-    def _check_open(self) -> None:
-        if not self._open:
-            raise StateRefused("this sparse vector is closed; nothing more can be asked")
-
-    def _start(self) -> BudgetedRun:
-        plan, done = self._mode[1], self._transcript
-        run = BudgetedRun(plan, filter=self._filter)
-        # Kept before it begins: whatever interrupts the beginning, there is a run to be ended. In one step with its
-        # place, and only where there is none: a handler that came in has its own, or has ended some, or has closed.
-        if self._run is None and self._open and self._mode[1] is plan: run.place, self._run = done.ended_runs, run  # noqa: E701 # fmt: skip
-        try:
-            if self._run is run:
-                run.begin(entropy=self._entropy)
-            if self._run is not run:
-                self._check_open()
-                raise StateRefused("a question came in while the run for this one was being opened; ask it again")
-        except BaseException:
-            run.settle()
-            if self._run is run:
-                self._end()
-            raise
-        return run
-
-    def _end(self) -> None:
-        """Charge and write down the run. Each step may be interrupted and repeated; the run is let go last."""
-        run = self._run
-        if run is not None:
-            record = run.settle()
-            if record != (0, 0, 0.0):
-                self._transcript.end_run(record, place=run.place)
-            # This very run: a handler that asked in the meantime has ended it and may have left another in its place.
-            self._run = None if self._run is run else self._run
-
-    def _check_process(self) -> None:
-        if self._process != process():
-            raise _forked()
 
     @classmethod
     def run_many(
@@ -499,10 +294,6 @@ class SparseVector:
             saved.filter.charge_lost_run(saved.run.epsilon)
             svt._transcript.end_run(saved.run)
         return svt
-
-
-def _forked() -> StateRefused:
-    return StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
 
 
 def _switched() -> StateRefused:
