@@ -117,3 +117,26 @@ def test_from_python(readings: Path, tmp_path: Path) -> None:
         Dataset(str(readings), user="meter", time="at", value="kwh", cap=50, population=20).peak(
             epsilon=40, start="2013-01-01", end="2013-01-31", anyway=True, key="x"
         )
+
+
+def test_a_data_set_file_charges_its_ledger_without_being_told(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    assert dpselect("describe", readings, *JANUARY, "--write", tmp_path / "homes.toml", "--total", 100).code == 0
+    homes, place = tmp_path / "homes.toml", tmp_path / "homes.ledger"
+    peak = dpselect("peak", homes, "--epsilon", 30, "--anyway")
+    watch = dpselect("watch", homes, "--threshold", 25, "--budget", 20)
+    for ran in (peak, watch):
+        assert "No ledger remembers" not in ran.out
+        assert "Ledger entry" in ran.out
+    opened = Dataset.open(homes)
+    assert opened.peak(epsilon=30, anyway=True).repeated
+    with Ledger.open(place) as ledger:
+        assert ledger.balance().spent == opened.spent > 30
+    assert dpselect("peak", homes, "--epsilon", 90, "--anyway").code == 3
+    assert opened.book is not None
+    opened.book.close()
+    place.unlink()
+    gone = dpselect("peak", homes, "--epsilon", 30, "--anyway")
+    assert gone.code == 2
+    assert not place.exists(), "a ledger that has gone is not made anew, with a full budget"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Answers that are shown at once are in the ledger before they are shown, unless the last entry is younger than this.
 SECONDS_BETWEEN_ENTRIES = 60.0
+#: A crash costs at most this part of the budget, and a watch has about so many entries at least.
+_PARTS = 20
 
 
 class KeptWatch:
@@ -67,7 +69,12 @@ class KeptWatch:
         mark = f"afresh {secrets.token_hex(16)}" if afresh else key
         if book.total.realised and cost.delta == 0:
             self.filter = RealisedLedgerFilter(
-                book, question=question, limit=cost.epsilon, key=mark, minutes=self.answers
+                book,
+                question=question,
+                limit=cost.epsilon,
+                stretch=cost.epsilon / _PARTS,
+                key=mark,
+                minutes=self.answers,
             )
             for content, _ in self.filter.stretches.earlier:
                 self.answers.restore(content)
