@@ -28,7 +28,7 @@ types: setup     ## strict types
 	$(BIN)/mypy
 
 test: lint types ## lint, types and the test suite (minutes)
-	$(PYTEST) --timeout 300 -m "not slow"
+	$(PYTEST) --timeout 900 -m "not slow"
 
 test-full: lint types  ## the same with the slow suites, looking for new examples
 	DPSELECT_EXPLORE=1 $(PYTEST)
