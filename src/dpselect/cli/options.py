@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpselect.privacy.family import QueryFamily
     from dpselect.tables import Candidates
 
-Every: TypeAlias = Literal["hour", "day", "week", "month"]
+Every: TypeAlias = Literal["hour", "day", "week", "month", "weekday", "hour-of-day", "month-of-year"]
 _MOST_NAMES = 10_000_000
 
 
@@ -193,7 +193,7 @@ class Periods:
     end
         Last period, included.
     every
-        How long a period is; a day if left out.
+        How long a period is, or what comes back: weekday, hour-of-day, month-of-year; a day if left out.
     """
 
     start: Annotated[str | None, Parameter(name="--from")] = None

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from dpselect.cli import screen
-from dpselect.cli.options import Categories, Data, Number, Periods, Run, Table
+from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Table
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked.
+
+    Parameters
+    ----------
+    smallest
+        Which is smallest, not largest.
+    top
+        Name so many, in order; each costs an equal part of ε.
+    how_much
+        Also the values of those named, with their ±, from half of ε.
+    mechanism
+        How the winner is picked; the one expected to do best if left out. All cost ε.
+    anyway
+        Ask also where the answer would hardly be better than a guess.
+    """
+
+    smallest: bool = False
+    top: Annotated[Count, Parameter(metavar="K")] = 1
+    how_much: bool = False
+    mechanism: Literal["gaussian", "permute-and-flip", "exponential", "laplace"] | None = None
+    anyway: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """As a data set takes it."""
+        goal = "smallest" if self.smallest else "largest"
+        return {"goal": goal, "top": self.top, "how_much": self.how_much, "mechanism": self.mechanism}
 
 
 def peak(
@@ -15,11 +47,7 @@ def peak(
     /,
     *,
     epsilon: Annotated[Number, Parameter(help="The most the answer may cost, pure.", metavar="ε")],
-    mechanism: Annotated[
-        Literal["gaussian", "permute-and-flip", "exponential", "laplace"] | None,
-        Parameter(help="How the winner is picked; the one expected to do best if left out. All cost ε."),
-    ] = None,
-    anyway: Annotated[bool, Parameter(help="Ask also where the answer would hardly be better than a guess.")] = False,
+    asked: Asked = Asked(),  # noqa: B008 - frozen
     key: Annotated[str | None, Parameter(help="With --ledger: tells it from the same question asked before.")] = None,
     afresh: Annotated[bool, Parameter(help="With --ledger: draw the same question again, and pay again.")] = False,
     periods: Periods = Periods(),  # noqa: B008 - frozen
@@ -39,19 +67,25 @@ def peak(
       $ dpselect peak days.csv --time day --value trips --maximum 6946
         --population 6946 --from 2011-01-01 --to 2011-12-31 --epsilon 0.1
 
+    The five coldest days and what they used, or the busiest weekday:
+
+      $ dpselect peak homes.toml --top 5 --how-much --epsilon 0.5
+
+      $ dpselect peak homes.toml --every weekday --epsilon 0.1
+
     In Python: dp.Dataset("readings.parquet", user=…, …).peak(epsilon=0.1, start=…, end=…).
     """
     dataset = table.dataset(data, run, category=categories.category)
     run.check(inputs=(*dataset.inputs, *categories.inputs))
     candidates = categories.of(dataset, periods)
     with screen.progress("Trying the mechanisms on simulated data"):
-        plan = dataset.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism, compare=run.dry_run)
+        plan = dataset.plan_peak(candidates, epsilon=epsilon, compare=run.dry_run, **asked.given())
     if run.dry_run:
         dataset.check(candidates)
         screen.show_peak_plan(plan, as_json=run.as_json)
         return
     with screen.progress("Adding up the table") as move:
-        answer = plan.ask(anyway=anyway, progress=move, key=key, afresh=afresh)
+        answer = plan.ask(anyway=asked.anyway, progress=move, key=key, afresh=afresh)
     screen.show_answer(answer, as_json=run.as_json)
     if run.as_json:
         run.warn_of_a_seed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from dpselect.dataset.peak import Peak, PeakPlan
     from dpselect.dataset.watch import Watch, WatchPlan
     from dpselect.ledger import Ledger
+    from dpselect.mechanisms.selection import Goal
     from dpselect.noise.entropy import Entropy
     from dpselect.tables import BoundedQuery, Candidates
-    from dpselect.tables.calendar import Every
+    from dpselect.tables.candidates import Every
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -91,45 +92,51 @@ class Dataset(Facts):
         self,
         *,
         epsilon: Fraction | float,
-        start: str | None = None,
-        end: str | None = None,
-        every: Every | None = None,
-        categories: Sequence[str] | None = None,
+        goal: Goal = "largest",
+        top: int = 1,
+        how_much: bool = False,
         mechanism: str | None = None,
         anyway: bool = False,
         key: str | None = None,
         afresh: bool = False,
+        **candidates: Any,
     ) -> Peak:
         """Which period (or category) is largest: one answer, at a pure cost of at most ``epsilon``.
 
         The mechanism that is expected to do best is used, or the one that is asked for. An answer that would hardly be
         better than a guess is refused and costs nothing, unless asked for ``anyway``. Other parameters are those of
-        :meth:`plan_peak` and :meth:`candidates`. With a ledger the same question finds its first answer and costs
-        nothing; with another ``key``, or ``afresh``, it is drawn and paid again.
+        :meth:`plan_peak` and, as ``candidates``, ``start``, ``end``, ``every`` and ``categories`` of
+        :meth:`candidates`. With a ledger the same question finds its first answer and costs nothing; with another
+        ``key``, or ``afresh``, it is drawn and paid again.
         """
-        candidates = self.candidates(start=start, end=end, every=every, categories=categories)
-        plan = self.plan_peak(candidates, epsilon=epsilon, mechanism=mechanism)
+        plan = self.plan_peak(
+            self.candidates(**candidates), epsilon=epsilon, goal=goal, top=top, how_much=how_much, mechanism=mechanism
+        )
         return plan.ask(anyway=anyway, key=key, afresh=afresh)
 
-    def plan_peak(
-        self, candidates: Candidates, *, epsilon: Fraction | float, mechanism: str | None = None, compare: bool = False
-    ) -> PeakPlan:
+    def plan_peak(self, candidates: Candidates, *, epsilon: Fraction | float, **asked: Any) -> PeakPlan:
         """What asking for the peak would cost and how good the answer would be; reads nothing, spends nothing.
 
         Parameters
         ----------
-        candidates : Calendar or Categories
+        candidates : Calendar, Cycle or Categories
             The public periods or categories, as from :meth:`candidates`.
         epsilon : number
             The most the answer may cost.
+        goal : {"largest", "smallest"}
+            Which end is looked for.
+        top : int
+            How many to name, in order; each costs an equal part of ε.
+        how_much : bool
+            Also release the values of those named, from half of ε.
         mechanism : {"gaussian", "permute-and-flip", "exponential", "laplace"}, optional
             How the winner is picked; if left out, the one that is expected to do best.
         compare : bool
             Try every mechanism on simulated data, also those that cannot change the advice.
         """
-        from dpselect.dataset.peak import plan_peak
+        from dpselect.dataset.peak_plan import plan_peak
 
-        return plan_peak(self, candidates, epsilon=epsilon, mechanism=mechanism, compare=compare)
+        return plan_peak(self, candidates, epsilon=epsilon, **asked)
 
     def watch(
         self,

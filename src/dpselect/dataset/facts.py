@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.files import from_url
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpselect.report.guarantee import Neighbours
     from dpselect.report.record import Entry
     from dpselect.tables import BoundedQuery, Candidates, Question
-    from dpselect.tables.calendar import Every
+    from dpselect.tables.candidates import Every
 
 _FILE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
 
@@ -39,7 +39,8 @@ class Facts:
         Rows of one person at one time: all count, or the largest.
     measure, per_user : str
         What is compared over all persons (``"mean"``, ``"sum"``, ``"count"``), and how one person's readings in a
-        period become one number (``"sum"``, ``"mean"``, ``"max"``).
+        period become one number (``"sum"``, ``"mean"``, ``"max"``; if left out their sum, and over the days of a week,
+        the hours of a day or the months of a year their mean).
     cap : number, optional
         The most one person counts for in a period. Needed unless persons are counted.
     population : int, optional
@@ -75,7 +76,7 @@ class Facts:
     timezone: str | None = None
     duplicates: Literal["keep", "largest"] = "keep"
     measure: Literal["mean", "sum", "count"] = "mean"
-    per_user: Literal["sum", "mean", "max"] = "sum"
+    per_user: Literal["sum", "mean", "max"] | None = None
     cap: Fraction | float | str | None = None
     population: int | None = None
     adjacency: Literal["add-remove", "replace"] = "add-remove"
@@ -137,7 +138,8 @@ class Facts:
     ) -> Candidates:
         """The public candidates: periods from ``start`` to ``end``, or a list of categories; the data set's own if
         left out."""
-        from dpselect.tables import Calendar, Categories
+        from dpselect.tables import Calendar, Categories, Cycle
+        from dpselect.tables.cycles import CycleName
 
         if categories is None and (start is None or end is None):
             start, end = start or self.start, end or self.end
@@ -154,11 +156,16 @@ class Facts:
             raise InvalidParameter(f"{missing} must be given: the candidates are public, never read off the data")
         if self.category is not None:
             raise InvalidParameter("‹category› needs ‹categories›, and takes no ‹start› and ‹end›")
-        return Calendar(start, end, every=every or self.every, timezone=self.timezone)
+        wanted = every or self.every
+        if wanted in get_args(CycleName):
+            if self.is_series:
+                raise refuse("every", wanted, "hour, day, week or month for a series already added up over persons")
+            return Cycle(start, end, every=wanted, timezone=self.timezone)  # type: ignore[arg-type]
+        return Calendar(start, end, every=wanted, timezone=self.timezone)  # type: ignore[arg-type]
 
-    def question(self) -> Question:
+    def question(self, candidates: Candidates | None = None) -> Question:
         """The question to rows of persons."""
-        from dpselect.tables import Question
+        from dpselect.tables import Cycle, Question
 
         optional: dict[str, Any] = {} if self.grid is None else {"grid": self.grid}
         return Question(
@@ -168,7 +175,7 @@ class Facts:
             category=self.category,
             value=self.value,
             measure=self.measure,
-            per_user=self.per_user,
+            per_user=self.per_user or ("mean" if isinstance(candidates, Cycle) else "sum"),
             cap=self.cap,
             adjacency=self.adjacency,
             shape="wide" if self.wide else "long",
@@ -196,7 +203,7 @@ class Facts:
 
             nothing = pyarrow.array([], type=pyarrow.string())
             return self.series(pyarrow.table({self.time: nothing, self.value: nothing}), candidates)
-        question = self.question()
+        question = self.question(candidates)
         return BoundedQuery(
             labels=candidates.labels,
             family=question.family,
@@ -278,18 +285,22 @@ class Facts:
 
 def in_words(candidates: Candidates) -> str:
     """The candidates in a few words."""
-    from dpselect.tables import Calendar
+    from dpselect.tables import Calendar, Cycle
 
     if isinstance(candidates, Calendar):
         return f"each {candidates.every} from {candidates.start} to {candidates.end}"
+    if isinstance(candidates, Cycle):
+        return (
+            f"each {period_word(candidates)} over {candidates.start} to {candidates.end}, by each person's mean over it"
+        )
     return "a public list of categories"
 
 
 def period_word(candidates: Candidates) -> str:
     """What one candidate is called."""
-    from dpselect.tables import Calendar
+    from dpselect.tables import Calendar, Cycle
 
-    return candidates.every if isinstance(candidates, Calendar) else "category"
+    return candidates.every.replace("-", " ") if isinstance(candidates, Calendar | Cycle) else "category"
 
 
 def _number(value: Any) -> str:

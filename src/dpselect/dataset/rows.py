@@ -18,7 +18,7 @@ def check(facts: Facts, candidates: Candidates) -> None:
     if facts.is_series:
         check_columns(table, [facts.time, facts.value])
     else:
-        usable_rows(table, facts.question(), candidates)
+        usable_rows(table, facts.question(candidates), candidates)
 
 
 def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
@@ -28,7 +28,7 @@ def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], No
     table = open_rows(facts)
     if facts.is_series:
         return facts.series(table, candidates)
-    return tables.bounded_query(table, facts.question(), candidates, progress=progress)
+    return tables.bounded_query(table, facts.question(candidates), candidates, progress=progress)
 
 
 def open_rows(facts: Facts) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dpselect.tables.answer import BoundedQuery, bounded_query
-from dpselect.tables.calendar import Calendar, Candidates, Categories
+from dpselect.tables.calendar import Calendar, Categories
+from dpselect.tables.candidates import Candidates
 from dpselect.tables.curator import CuratorReport
+from dpselect.tables.cycles import Cycle
 from dpselect.tables.question import Question
 from dpselect.tables.series import series_query
 from dpselect.tables.source import open_source
@@ -15,6 +17,7 @@ __all__ = [
     "Candidates",
     "Categories",
     "CuratorReport",
+    "Cycle",
     "Question",
     "bounded_query",
     "open_source",

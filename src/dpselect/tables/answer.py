@@ -12,7 +12,7 @@ import numpy as np
 from dpselect.checks import FloatArray
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
-from dpselect.tables.calendar import Candidates
+from dpselect.tables.candidates import Candidates
 from dpselect.tables.contributions import candidate_totals, examine
 from dpselect.tables.curator import CuratorReport
 from dpselect.tables.guards import refuse_unread_table

@@ -241,6 +241,3 @@ class Categories:
     def labels(self) -> tuple[str, ...]:
         """The categories as text, in the order given."""
         return tuple(str(name) for name in self.names)
-
-
-Candidates: TypeAlias = Calendar | Categories

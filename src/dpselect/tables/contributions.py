@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpselect.tables.calendar import Candidates
+from dpselect.tables.candidates import Candidates
 from dpselect.tables.curator import CuratorReport
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import Question

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpselect.errors import SourceError
-from dpselect.tables.calendar import Calendar, Candidates
+from dpselect.tables.calendar import Calendar
+from dpselect.tables.candidates import Candidates
+from dpselect.tables.cycles import Cycle
 from dpselect.tables.instants import carries_zone
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import Question
@@ -41,7 +43,7 @@ class Seen:
 
 def refuse_unread(seen: Seen, *, place: str | None, value: str | None, candidates: Candidates) -> None:
     """One line for the first thing of which nothing could be used; ``None`` names the columns of a wide table."""
-    if seen.times and not seen.read and isinstance(candidates, Calendar):
+    if seen.times and not seen.read and isinstance(candidates, Calendar | Cycle):
         if seen.zoned and candidates.timezone is None:
             raise SourceError(
                 f"no time in column {place!r} can be placed: they carry a time zone; give ‹timezone›, "
@@ -49,10 +51,11 @@ def refuse_unread(seen: Seen, *, place: str | None, value: str | None, candidate
             )
         raise SourceError(f"no time in column {place!r} can be read; write 2013-01-31 14:00 or give ‹time_format›")
     if seen.read and not seen.inside:
-        if isinstance(candidates, Calendar):
+        if isinstance(candidates, Calendar | Cycle):
+            days = candidates if isinstance(candidates, Calendar) else candidates.calendar
             raise SourceError(
-                f"no time in column {place!r} lies in the calendar, {candidates.labels[0]} to "
-                f"{candidates.labels[-1]}; check its dates and the column"
+                f"no time in column {place!r} lies in the calendar, {days.labels[0]} to {days.labels[-1]}; check its "
+                "dates and the column"
             )
         raise SourceError(f"no row of column {place!r} is of a listed category; check the list and the column")
     if seen.written and not seen.numbers:

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables.bytewise import bytewise
-from dpselect.tables.calendar import Calendar, Candidates, Categories, day_number
+from dpselect.tables.calendar import Calendar, Categories, day_number
+from dpselect.tables.candidates import Candidates
+from dpselect.tables.cycles import Cycle
 from dpselect.tables.instants import period_index
 from dpselect.tables.parts import Expression, Part, engine_of
 from dpselect.tables.persons import person_of
@@ -126,6 +128,9 @@ def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, P
 def _key(stamp: Expression, question: Question, candidates: Candidates) -> Expression:
     if isinstance(candidates, Calendar):
         return period_index(stamp, calendar=candidates, time_format=question.time_format)
+    if isinstance(candidates, Cycle):
+        period = period_index(stamp, calendar=candidates.calendar, time_format=question.time_format)
+        return candidates.of_period(period)
     return stamp
 
 
@@ -154,9 +159,9 @@ def _check(table: Table, question: Question, candidates: object) -> None:
 
 
 def _check_candidates(question: Question, candidates: object) -> None:
-    if not isinstance(candidates, Calendar | Categories):
+    if not isinstance(candidates, Calendar | Cycle | Categories):
         raise refuse("candidates", candidates, "a Calendar or Categories, given by the curator")
-    if question.time is not None and not isinstance(candidates, Calendar):
+    if question.time is not None and not isinstance(candidates, Calendar | Cycle):
         raise InvalidParameter("a question with a time column needs a Calendar of candidates")
     if question.category is not None and not isinstance(candidates, Categories):
         raise InvalidParameter("a question with a category column needs Categories as candidates")

@@ -1,0 +1,83 @@
+"""Candidates that come back: the days of the week, the hours of the day, the months of the year."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
+from typing import Literal, TypeAlias, get_args
+
+from dpselect.checks import refuse
+from dpselect.tables.calendar import Calendar
+from dpselect.tables.parts import Expression
+
+CycleName: TypeAlias = Literal["weekday", "hour-of-day", "month-of-year"]
+
+_LABELS = {
+    "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "hour-of-day": tuple(f"{hour:02d}:00" for hour in range(24)),
+    "month-of-year": (
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
+    ),
+}
+_PERIOD: dict[str, Literal["day", "hour", "month"]] = {
+    "weekday": "day",
+    "hour-of-day": "hour",
+    "month-of-year": "month",
+}
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Every weekday, hour of the day or month of the year, over the days from ``start`` to ``end``, both included.
+
+    Examples
+    --------
+    >>> week = Cycle("2013-01-01", "2013-12-31", every="weekday")
+    >>> week.labels[:2], week.index(date(2013, 1, 1)), week.index(date(2014, 1, 1))
+    (('Monday', 'Tuesday'), 1, None)
+    """
+
+    start: str | date | datetime
+    end: str | date | datetime
+    every: CycleName = field(kw_only=True)
+    timezone: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.every not in get_args(CycleName):
+            raise refuse("every", self.every, "one of " + ", ".join(get_args(CycleName)))
+        len(self.calendar)
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """The periods that are gathered."""
+        return Calendar(self.start, self.end, every=_PERIOD[self.every], timezone=self.timezone)
+
+    @cached_property
+    def _first(self) -> int:
+        """Where in the cycle the first period lies."""
+        moment = self.calendar.first
+        return {"weekday": moment.weekday(), "hour-of-day": moment.hour, "month-of-year": moment.month - 1}[self.every]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each part of the cycle is called."""
+        return _LABELS[self.every]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def index(self, moment: date | datetime) -> int | None:
+        """The part of the cycle that holds a moment, or ``None`` outside the days."""
+        place = self.calendar.index(moment)
+        return None if place is None else (place + self._first) % len(self)
+
+    def of_period(self, period: Expression) -> Expression:
+        """The part of the cycle for a period's number; -1 outside the days, null stays null."""
+        import ibis
+
+        inside = period.between(0, len(self.calendar) - 1)
+        # Adding a whole cycle keeps the remainder positive on every engine.
+        part = (period + self._first + len(self)) % len(self)
+        return ibis.cases((inside, part), (period.notnull(), -1))

@@ -1,0 +1,129 @@
+"""Everyday questions: the top five, the smallest, how much it is, the busiest weekday."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dp
+from dpselect.errors import InvalidParameter
+from dpselect.noise.entropy import SeededEntropy
+from dpselect.tables import Calendar, Cycle, Question, bounded_query, open_source
+
+pyarrow = pytest.importorskip("pyarrow")
+
+DAYS = [f"2013-01-{day:02d}" for day in range(1, 29)]
+HOMES = {"user": "meter", "time": "at", "value": "kwh", "cap": 40, "population": 50, "unit": "kWh"}
+DATES = {"start": "2013-01-01", "end": "2013-01-28"}
+
+
+def homes(**changes: Any) -> dp.Dataset:
+    """Fifty homes; every day uses one more than the day before, and Sundays ten more again."""
+    used = [number + (10 if number % 7 == 5 else 0) for number in range(28)]  # 2013-01-06 was a Sunday
+    rows = pyarrow.table(
+        {
+            "meter": [f"h{home}" for home in range(50) for _ in DAYS],
+            "at": DAYS * 50,
+            "kwh": [float(one) for _ in range(50) for one in used],
+        }
+    )
+    return dp.Dataset(rows, **(HOMES | DATES | changes))
+
+
+def test_the_top_are_named_in_order_and_cost_no_more_than_asked() -> None:
+    answer = homes(total=3000).peak(epsilon=3000, top=5)
+    assert answer.labels == ["2013-01-27", "2013-01-20", "2013-01-28", "2013-01-26", "2013-01-25"]
+    assert answer.label == "2013-01-27"
+    assert answer.epsilon <= 3000
+    record = answer.to_dict()
+    assert record["answers"] == answer.labels
+    assert 0 < record["rho"] <= answer.epsilon**2 / 2
+    assert "2013-01-27, 2013-01-20" in str(answer)
+    assert "as zCDP ρ" in str(answer)
+
+
+def test_the_smallest_is_found_at_the_same_cost() -> None:
+    small, large = homes().peak(epsilon=500, goal="smallest"), homes().peak(epsilon=500)
+    assert (small.label, large.label) == ("2013-01-01", "2013-01-27")
+    assert small.epsilon == large.epsilon
+    assert "smallest?" in str(small)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "top", "how_much"), [(0.1, 3, True), (0.3, 7, False), (1, 1, True), (0.7, 28, True)]
+)
+def test_all_parts_together_cost_no_more_than_asked(epsilon: float, top: int, how_much: bool) -> None:
+    plan = homes().plan_peak(homes().candidates(), epsilon=epsilon, top=top, how_much=how_much)
+    assert 0.9 * epsilon < plan.cost(plan.mechanism) <= epsilon
+    parts = Fraction(plan.chosen.mechanism.top_epsilon(28, top))
+    if plan.value is not None:
+        parts += Fraction(float(plan.value.epsilon(top)))
+    assert parts <= Fraction(plan.cost(plan.mechanism)) <= Fraction(epsilon)
+
+
+def test_the_value_lies_within_its_margin_as_often_as_promised() -> None:
+    data = homes(entropy=SeededEntropy(5))
+    plan = data.plan_peak(data.candidates(), epsilon=4.0, how_much=True, mechanism="permute-and-flip")
+    values = data.read(data.candidates()).values
+    truth = {label: value * plan.unit for label, value in zip(plan.public.labels, values, strict=True)}
+    answers = [plan.ask(anyway=True) for _ in range(200)]
+    hits = sum(abs(one.amounts[0] - truth[one.label]) <= plan.margin for one in answers)
+    assert hits >= 180  # 190 expected; below 180 with chance 0.0006
+    closer = sum(abs(one.amounts[0] - truth[one.label]) <= plan.margin / 3 for one in answers)
+    assert closer < 150  # the noise is really there: 126 expected
+    assert all(0 <= one.amounts[0] <= 40 for one in answers)
+    assert "± " in str(answers[0])
+    assert "kWh" in str(answers[0])
+
+
+def test_more_than_there_are_is_refused_and_costs_nothing() -> None:
+    data = homes(total=1)
+    for top in (29, 0):
+        with pytest.raises(InvalidParameter, match="top must be"):
+            data.peak(epsilon=1, top=top)
+    assert data.spent == 0
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+@pytest.mark.parametrize("every", ["weekday", "hour-of-day", "month-of-year"])
+def test_cycles_gather_the_same_periods_as_python_does(every: Any, backend: str) -> None:
+    random = np.random.default_rng(3)
+    hours = np.sort(random.choice(366 * 24 * 2, size=900, replace=False))
+    moments = [np.datetime64("2012-06-01T00") + np.timedelta64(int(hour), "h") for hour in hours]
+    rows = {"user": [f"p{n % 7}" for n in range(900)], "at": [str(one).replace("T", " ") + ":00" for one in moments]}
+    table = open_source(pyarrow.table(rows), backend=backend)
+    cycle = Cycle("2012-07-04", "2013-09-30", every=every)
+    answer = bounded_query(table, Question(user="user", time="at", measure="count", population=900), cycle)
+    seen = {(rows["user"][n], cycle.index(one.astype(object))) for n, one in enumerate(moments)}
+    counted = Counter(place for _, place in seen if place is not None)
+    assert answer.totals == tuple(counted[place] for place in range(len(cycle)))
+    assert len(answer.labels) == {"weekday": 7, "hour-of-day": 24, "month-of-year": 12}[every]
+
+
+def test_the_busiest_weekday_is_found_by_each_persons_mean() -> None:
+    answer = homes().peak(epsilon=500, every="weekday", how_much=True)
+    assert answer.label == "Sunday"
+    # Sundays use 5, 12, 19, 26 and ten more each; by the mean over them the cap of a day still fits.
+    assert answer.amounts is not None
+    assert abs(answer.amounts[0] - 25.5) < 1
+    assert "each person's mean over it" in str(answer)
+
+
+def test_one_person_moves_no_part_of_a_cycle_by_more_than_the_cap() -> None:
+    rows = pyarrow.table({"user": ["a"] * 40, "at": DAYS + DAYS[:12], "kwh": [1000.0] * 40})
+    question = Question(user="user", time="at", value="kwh", cap=10, grid=100, population=3, per_user="sum")
+    totals = bounded_query(rows, question, Cycle("2013-01-01", "2013-01-28", every="weekday")).totals
+    assert totals == (100,) * 7
+    assert len(Calendar("2013-01-01", "2013-01-28")) == 28
+
+
+def test_a_series_already_added_up_has_no_cycles() -> None:
+    series = dp.Dataset(
+        pyarrow.table({"day": DAYS, "kwh": [1.0] * 28}), time="day", value="kwh", maximum=10, population=9
+    )
+    with pytest.raises(InvalidParameter, match="every must be hour, day, week or month"):
+        series.candidates(every="weekday", **DATES)
