@@ -8,7 +8,8 @@ from datetime import datetime
 
 from dpselect.errors import SourceError
 from dpselect.tables.bytewise import bytewise
-from dpselect.tables.calendar import Candidates, Categories
+from dpselect.tables.calendar import Categories
+from dpselect.tables.candidates import Candidates
 from dpselect.tables.parts import ONE_ARM, engine_of
 from dpselect.tables.persons import person_of
 from dpselect.tables.question import Question
