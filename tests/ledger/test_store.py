@@ -296,6 +296,10 @@ class TestWhatIsWritten:
             "\\\\server\\share",
             "postgresql://ann:secret@host/db",
             "see s3://bucket/patients",
+            "rows of /home/ann/patients.csv",
+            "source=~/patients.csv",
+            "rows (../ann/patients.csv)",
+            'the file "C:\\data\\patients.csv"',
         ],
     )
     def test_places_are_refused_and_not_repeated(self, ledger: Ledger, told: str) -> None:
@@ -308,7 +312,7 @@ class TestWhatIsWritten:
             ledger.settle(held, {"saved": told})
 
     def test_ordinary_words_with_strokes_are_not_places(self, ledger: Ledger) -> None:
-        for word in ("kWh/day", "2013/01/20", "a: b", "either/or", "50 %"):
+        for word in ("kWh/day", "2013/01/20", "a: b", "either/or", "50 %", "and / or", "trips: 1/2", "wh /day"):
             assert ledger.ask({"label": word}, cost=0.01, draw=lambda word=word: word).answer == word
 
     @pytest.mark.parametrize("answer", [math.nan, math.inf, object(), {1: 2}, b"x", {"x": {1, 2}}, "x" * 70000])

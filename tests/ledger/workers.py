@@ -15,7 +15,11 @@ import time
 from typing import Any
 
 from sqlalchemy import Engine, event
+from sqlalchemy.pool import Pool
 
+from dpselect import QueryFamily
+from dpselect.dataset import Line, kept
+from dpselect.dataset.watch import plan_stream
 from dpselect.errors import BudgetExhausted
 from dpselect.ledger import Asking, Ledger, book, filter_on
 
@@ -33,7 +37,7 @@ class Log:
 
 
 def die_at(step: int) -> None:
-    """SIGKILL this process just before its ``step``-th statement or commit reaches the database."""
+    """SIGKILL this process just before or after its ``step``-th statement or commit."""
     left = [step]
 
     def count(*_: Any) -> None:
@@ -43,6 +47,7 @@ def die_at(step: int) -> None:
 
     for name in ("before_cursor_execute", "after_cursor_execute", "commit"):
         event.listen(Engine, name, count)
+    event.listen(Pool, "checkin", count)  # after a commit
     run = book.run
 
     def counted(*arguments: Any) -> Any:
@@ -129,6 +134,56 @@ def kill(place: str, log_path: str, processes: int, *, show_first: bool) -> None
         os.waitpid(child, 0)
 
 
+def at_every_step(place: str, log_path: str, deed: str) -> None:
+    """The same deed in child after child, each killed one statement later than the one before, until one comes through.
+
+    The child's own number makes its questions its own.
+    """
+    for step in range(400):
+        child = os.fork()
+        if child == 0:
+            log = Log(log_path)
+            with Ledger.open(place, who=f"step {step}") as ledger:
+                die_at(step)
+                DEEDS[deed](ledger, log, step)
+            os._exit(0)
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+            log = Log(log_path)
+            log.write(steps=step)
+            return
+    sys.exit("it never came through")
+
+
+def ask_one(ledger: Ledger, log: Log, step: int) -> None:
+    """One question."""
+    answered = ledger.ask({"step": step, "question": 0}, cost=COST, draw=lambda: "x")
+    log.write(question=f"{step} 0", answer=answered.answer, cost=COST)
+
+
+def ask_three(ledger: Ledger, log: Log, step: int) -> None:
+    """Three questions, two together."""
+    questions = [Asking(question={"step": step, "question": n}, cost=COST, draw=lambda: "x") for n in range(3)]
+    for number, answered in enumerate(ledger.ask_many(questions, together=2)):
+        log.write(question=f"{step} {number}", answer=answered.answer, cost=COST)
+
+
+def watch_three(ledger: Ledger, log: Log, step: int) -> None:
+    """A watch that shows each answer as soon as it is in the ledger."""
+    family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
+    line = Line(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
+    watch = plan_stream(family, line, questions=40).start(book=ledger, key=str(step))
+    before = 0.0
+    for number, value in enumerate((0.0, 1.0, 0.0)):
+        above = watch.ask(value)
+        # What the answers so far cost together, each line with its share of it.
+        log.write(question=f"{step} {number}", answer=above, cost=watch.vector.spent - before)
+        before = watch.vector.spent
+    watch.settle(ended=False)
+
+
+DEEDS = {"ask": ask_one, "together": ask_three, "watch": watch_three}
+
+
 def race(place: str, log_path: str, processes: int) -> None:
     """So many children at once, until nothing more fits."""
     children = []
@@ -155,5 +210,8 @@ if __name__ == "__main__":
     deed, where, out, count = sys.argv[1:5]
     if deed == "race":
         race(where, out, int(count))
+    elif deed in DEEDS:
+        kept.SECONDS_BETWEEN_ENTRIES = -1.0
+        at_every_step(where, out, deed)
     else:
         kill(where, out, int(count), show_first=deed == "show-first")

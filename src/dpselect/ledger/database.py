@@ -53,12 +53,15 @@ class Database:
         # Threads of one process queue here instead of polling the database.
         self._turn = threading.Lock()
         self._file: Path | None = None
+        self._log = Path()
         self._inode: tuple[int, int] | None = None
         url = _url(place)
         if url.get_backend_name() == "sqlite":
             self._file = Path(url.database or "").absolute()
             self._inode = _claimed(self._file, create=create)
-            self._engine = _sqlite(self._file)
+            # Beside the file itself, not beside a link to it.
+            self._log = Path(f"{self._file.resolve()}-wal")
+            self._engine = _sqlite(self._file, self._log)
         else:
             self._engine = _postgresql(url, self._patience)
 
@@ -103,8 +106,16 @@ class Database:
                 if writes and self.dialect == "postgresql":
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCKS, lock))
                 result = work(connection)
+            log = bare.info.get("log")
         # After the commit: what was written to a file that is no longer there was not written.
         self._check_file()
+        if log is not None and _inode(self._log) != log:
+            # Whoever opens the ledger next would start another log, and not know of what stands in this one.
+            self._engine.dispose()
+            raise LedgerError(
+                "the ledger's write-ahead log (-wal) was removed or replaced while it was in use; nothing was "
+                "released. Leave it beside the ledger, check the ledger with an anchor, and ask again"
+            )
         return result
 
     def _patiently(self, attempt: Callable[[int], Result], deadline: float | None = None) -> Result:
@@ -209,6 +220,9 @@ def _claimed(file: Path, *, create: bool) -> tuple[int, int]:
         raise LedgerError(f"cannot open the ledger {file.name!r} ({problem.strerror}){hint}") from None
     if not stat.S_ISREG(found.st_mode):
         raise LedgerError(f"cannot open the ledger {file.name!r} (it is not an ordinary file)")
+    if found.st_nlink > 1:
+        # SQLite keeps its log under the name it was given: two names are two ledgers that do not know of each other.
+        raise LedgerError(f"the ledger {file.name!r} has a second name (a hard link); remove one of them")
     if found.st_mode & 0o077:
         raise LedgerError(f"the ledger {file.name!r} is open to other users; run: chmod 600 {file.name}")
     return found.st_dev, found.st_ino
@@ -222,7 +236,7 @@ def _inode(file: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _sqlite(file: Path) -> Engine:
+def _sqlite(file: Path, log: Path) -> Engine:
     def connect() -> sqlite3.Connection:
         # mode=rw: a file that has gone is an error, never a new and empty ledger.
         found = sqlite3.connect(
@@ -234,6 +248,8 @@ def _sqlite(file: Path) -> Engine:
             mode = found.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             found.execute("PRAGMA synchronous = FULL")
             found.execute("PRAGMA foreign_keys = ON")
+            # The first look opens the log, whose place is then known.
+            found.execute("SELECT count(*) FROM sqlite_master").fetchone()
             found.execute("PRAGMA busy_timeout = 0")
             if mode != "wal":
                 raise sqlite3.NotSupportedError(
@@ -245,6 +261,10 @@ def _sqlite(file: Path) -> Engine:
         return found
 
     engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=1, max_overflow=8)
+
+    @event.listens_for(engine, "connect")
+    def connected(_: object, record: Any) -> None:
+        record.info["log"] = _inode(log)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

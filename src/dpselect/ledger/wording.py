@@ -12,8 +12,12 @@ from dpselect.checks import refuse
 
 #: A question or an answer is a few lines, not a table.
 _LONGEST = 65536
-#: URLs (which can hold passwords) and the ways in which an absolute or relative path starts.
-_PLACE = re.compile(r"://|^\s*(/|~|\.{1,2}[/\\]|\\\\|[A-Za-z]:[/\\])")
+#: URLs (which can hold passwords) and the ways in which an absolute or relative path starts; inside a sentence, where a
+#: stroke may be a stroke, with a folder at least.
+_PLACE = re.compile(
+    r"://|^\s*(/|~|\.{1,2}[/\\]|\\\\|[A-Za-z]:[/\\])"
+    r"|[\s\"'(\[{=,;:](~?/[^\s/]+/|~/|\.{1,2}[/\\]|\\\\|[A-Za-z]:[/\\])"
+)
 
 
 def written(name: str, value: Any) -> str:
