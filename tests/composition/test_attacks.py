@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, Stat
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
+from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 
@@ -491,6 +493,65 @@ def _counted(svt: SparseVector, shown: list[list[int]]) -> tuple[Any, Any]:
 
     svt._start = started  # type: ignore[method-assign]
     return start, started
+
+
+SAME_NUMBER = """
+import ctypes, os, sys
+from dpselect import LaplaceAboveThreshold, Odometer, PureFilter, QueryFamily, SparseVector
+from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+def in_a_namespace(action):
+    if ctypes.CDLL(None).unshare(0x20000000) != 0:  # CLONE_NEWPID
+        print("not permitted")
+        return
+    child = os.fork()
+    if child == 0:
+        action()
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+def first():
+    family = QueryFamily(lower=0, upper=1, sensitivity=0.01)
+    watcher = LaplaceAboveThreshold(family, threshold=0.5, scale_threshold=0.1, scale_query=0.1)
+    svt, budget, odometer, run = SparseVector(watcher, budget=1.0), PureFilter(1.0), Odometer(), watcher.start()
+    svt.ask(0.1)
+    SYSTEM_ENTROPY.cell()
+    read, write = os.pipe()
+
+    def second():
+        os.write(write, SYSTEM_ENTROPY.random_bytes(16))
+        refused = 0
+        for use in (lambda: svt.ask(0.1), lambda: budget.charge(0.1), lambda: odometer.add(0.1), lambda: run.ask(0.1)):
+            try:
+                use()
+            except Exception as problem:
+                refused += "process" in str(problem)
+        print(os.getpid(), refused, "refused")
+
+    in_a_namespace(second)
+    print(os.getpid(), os.read(read, 16) == SYSTEM_ENTROPY.random_bytes(16), svt.ask(0.1).value)
+
+in_a_namespace(first)
+"""
+
+
+def test_a_child_with_the_number_of_its_parent_shares_neither_budget_nor_noise() -> None:
+    done = subprocess.run([sys.executable, "-c", SAME_NUMBER], capture_output=True, text=True, timeout=120, check=True)
+    if "not permitted" in done.stdout:
+        pytest.skip("a process namespace of one's own needs a privilege")
+    assert done.stdout.splitlines() == ["1 4 refused", "1 False below"], done.stderr
+
+
+def test_a_child_forked_by_python_owns_nothing_whatever_its_number() -> None:
+    svt, odometer, run = SparseVector(WATCHER, budget=1.0), Odometer(), WATCHER.start()
+    owners = svt, svt.filter, odometer, run, SYSTEM_ENTROPY
+    mine = [owner._process for owner in owners]
+    child = os.fork()
+    if child == 0:
+        os._exit(int(any(owner._process in mine for owner in owners)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert mine == [os.getpid()] * len(owners)
 
 
 FORKED = """

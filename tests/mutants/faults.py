@@ -483,6 +483,13 @@ FAULTS = [
         quick=True,
     ),
     fault(
+        "a child with its parent's number goes on",
+        "noise/entropy.py",
+        "        owner._process = _NOBODY\n",
+        "        pass\n",
+        f"{ATTACKS}::test_a_child_forked_by_python_owns_nothing_whatever_its_number",
+    ),
+    fault(
         "cells are drawn without looking at the process",
         "noise/entropy.py",
         "        stream = self._stream\n        if stream.process != process():\n            stream = self._moved()\n        with stream.lock:\n            if stream.drawing:",

@@ -13,7 +13,7 @@ from dpselect.composition.costs import Declared, declared
 from dpselect.composition.exact_sum import read_units
 from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.noise.entropy import process
+from dpselect.noise.entropy import owned_here, process
 from dpselect.privacy.loss import Loss
 
 #: The mechanisms a sparse vector can watch with.
@@ -100,7 +100,7 @@ class Filter(ABC):
         #: The sparse vectors that ask under this budget, and whoever saved it: one saved state holds all of the budget.
         self._serves: weakref.WeakSet[Any] = weakref.WeakSet()
         self._saved_by: weakref.ref[Any] | None = None
-        self._process = process()
+        self._process = owned_here(self)
         self._lock = threading.RLock()
 
     def __reduce__(self) -> str:

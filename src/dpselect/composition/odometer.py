@@ -13,7 +13,7 @@ from dpselect.checks import refuse
 from dpselect.composition.costs import Costed, OpenRun, plain_cost, stated_loss
 from dpselect.composition.exact_sum import ExactSum, in_units
 from dpselect.errors import StateRefused
-from dpselect.noise.entropy import process
+from dpselect.noise.entropy import owned_here, process
 from dpselect.privacy.loss import Loss, RealisedLoss
 
 
@@ -57,7 +57,7 @@ class Odometer:
         #: Runs already counted, for as long as somebody holds them.
         self._finished: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._lock = threading.RLock()
-        self._process = process()
+        self._process = owned_here(self)
         self._count = 0
 
     def __reduce__(self) -> str:

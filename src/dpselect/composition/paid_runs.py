@@ -21,7 +21,7 @@ from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy
-from dpselect.noise.entropy import Entropy, process
+from dpselect.noise.entropy import Entropy, owned_here, process
 from dpselect.privacy.loss import RealisedLoss
 
 
@@ -45,7 +45,7 @@ class PaidRuns:
         self._entropy = entropy
         self._noise: Noise = noise_of(entropy)
         self._lock = threading.RLock()
-        self._process = process()
+        self._process = owned_here(self)
         self._open = True
         self._run: BudgetedRun | None = None
         self._transcript = Transcript()

@@ -16,7 +16,7 @@ from dpselect.mechanisms.catalogue import of_kind
 from dpselect.mechanisms.outcomes import noise_of
 from dpselect.mechanisms.run import Run, Runs
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold
@@ -164,6 +164,7 @@ class AboveThreshold(ABC):
         if not isinstance(outside, str) or outside not in ("refuse", "clip"):
             raise refuse("outside", outside, '"refuse" or "clip"')
         run = Run(self, resample=resample, outside=outside, noise=noise)
+        owned_here(run)
         run.draw(entropy=entropy)
         return run
 

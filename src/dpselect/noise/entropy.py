@@ -18,6 +18,7 @@ import hashlib
 import itertools
 import os
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
@@ -31,6 +32,30 @@ from dpselect.checks import refuse
 #: Names this process. Whoever holds noise or a budget remembers the number and compares it before each use. It is read
 #: anew each time: a ``fork()`` called from C, as pre-forking servers do, runs no Python code in the child.
 process = os.getpid
+
+#: Whoever holds a budget, or stretches randomness, for as long as it lives.
+_owners: weakref.WeakSet[Any] = weakref.WeakSet()
+_NOBODY = -1
+
+
+def owned_here(owner: Any) -> int:
+    """:func:`process`, for ``owner`` to keep as ``_process``.
+
+    The number alone does not tell a child from its parent where the child has a process namespace of its own, as in
+    containers: both can be number 1. A child forked by Python therefore takes all owners' numbers away before anything
+    else runs in it, which costs those who compare them nothing.
+    """
+    _owners.add(owner)
+    return process()
+
+
+def _in_child() -> None:
+    for owner in list(_owners):
+        owner._process = _NOBODY
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 _POOL_BYTES = 8192
 _CHUNK = bytes(1 << 16)
@@ -217,6 +242,18 @@ class SystemEntropy(_Stream):
     """
 
     private = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        owned_here(self)
+
+    @property
+    def _process(self) -> int:
+        return self._stream.process
+
+    @_process.setter
+    def _process(self, number: int) -> None:
+        self._stream.process = number
 
     def _key(self) -> tuple[bytes, bytes]:
         return os.urandom(32), os.urandom(16)
