@@ -59,10 +59,15 @@ def test_a_forked_child_repeats_nothing_its_parent_draws(fork: str) -> None:
     assert repeated_blocks(script) == 0
 
 
-@pytest.mark.parametrize("fork", ["os.fork", FORK_IN_C], ids=["python", "C"])
-def test_without_the_process_id_the_child_would_repeat(fork: str) -> None:
-    script = IN_A_FORKED_CHILD if fork == "os.fork" else FORK_IN_C + IN_A_FORKED_CHILD.replace("os.fork()", "fork()")
+def test_without_the_process_id_a_child_forked_by_c_would_repeat() -> None:
+    script = FORK_IN_C + IN_A_FORKED_CHILD.replace("os.fork()", "fork()")
     assert repeated_blocks(NO_PROCESS_ID + "\n" + script) > 1000
+
+
+def test_a_child_forked_by_python_repeats_nothing_even_with_the_number_of_its_parent() -> None:
+    assert repeated_blocks(NO_PROCESS_ID + "\n" + IN_A_FORKED_CHILD) == 0
+    no_hook = "import os; os.register_at_fork = lambda **_: None\n"
+    assert repeated_blocks(no_hook + NO_PROCESS_ID + "\n" + IN_A_FORKED_CHILD) > 1000
 
 
 ONE_CELL_EACH = (
