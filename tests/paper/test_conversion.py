@@ -10,7 +10,7 @@ import pytest
 
 from dpselect.errors import SourceError
 from dpselect.paper.conversion import low_carbon_london
-from dpselect.paper.datasets import load
+from dpselect.paper.datasets import SERIES
 
 
 def test_missing_readings_count_as_rows_and_add_nothing(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_missing_readings_count_as_rows_and_add_nothing(tmp_path: Path) -> None:
         "2012-01-02,1.25,2",
     ]
     # What was written is what the figures read.
-    assert load("lcl", data=tmp_path).values.tolist() == [1.0, 0.625]
+    assert SERIES["lcl"].read(path).tolist() == [1.0, 0.625]
 
 
 def test_a_source_without_the_columns_is_refused(tmp_path: Path) -> None:

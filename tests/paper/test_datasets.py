@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
@@ -75,6 +76,43 @@ def test_series_cannot_be_written_to() -> None:
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="does not exist"):
         load("uci", data=tmp_path / "nowhere")
+
+
+METERS = pd.DataFrame(
+    {
+        "day": pd.date_range("2011-11-23", periods=829).strftime("%Y-%m-%d"),
+        "energy_sum_5564": np.linspace(1.0, 2.0, 829),
+        "households_5564": 5564,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "message"),
+    [
+        (4, "energy_sum_5564", None, "a number for every day"),
+        (4, "energy_sum_5564", "inf", "a number for every day"),
+        (4, "energy_sum_5564", -1.0, "a number for every day"),
+        (4, "energy_sum_5564", "many", "cannot be read"),
+        (4, "day", "2011-99-99", "one row per day"),
+        (4, "day", "2011-11-23", "one row per day"),
+        (None, "day", None, "500 of the 829 days"),
+    ],
+)
+def test_a_file_with_a_hole_is_refused(
+    tmp_path: Path, row: int | None, column: str, value: object, message: str
+) -> None:
+    damaged = METERS.head(500) if row is None else METERS.astype({column: object})
+    if row is not None:
+        damaged.loc[row, column] = value
+    damaged.to_csv(tmp_path / "lcl_daily_totals.csv", index=False)
+    with pytest.raises(SourceError, match=message):
+        load("lcl", data=tmp_path)
+
+
+def test_the_same_file_without_the_hole_is_read(tmp_path: Path) -> None:
+    METERS.to_csv(tmp_path / "lcl_daily_totals.csv", index=False)
+    assert load("lcl", data=tmp_path).values[[0, -1]].tolist() == [0.5, 1.0]
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import re
 import signal
 import subprocess
@@ -91,6 +92,25 @@ def test_a_kept_table_is_exactly_the_one_computed(tmp_path: Path) -> None:
     table = FIGURES["loss-threshold"].compute(TINY)
     store.put("loss-threshold", part={}, table=table)
     pd.testing.assert_frame_equal(store.get("loss-threshold", part={}), table, check_exact=True)
+
+
+@pytest.mark.parametrize("left", [b"", b"PAR1 cut short"])
+def test_a_damaged_part_is_computed_again(tmp_path: Path, left: bytes) -> None:
+    store, part, table = runner.Store(tmp_path), {"a": 1}, pd.DataFrame({"x": [1.0]})
+    store.put("loss-threshold", part=part, table=table)
+    assert store.get("loss-threshold", part=part) is not None
+    store.path("loss-threshold", part=part).write_bytes(left)
+    assert store.get("loss-threshold", part=part) is None
+
+
+def test_a_worker_ended_from_outside_is_one_clear_line_and_costs_nothing_finished(tmp_path: Path) -> None:
+    def end_workers(figure: str, done: int, total: int) -> None:
+        for child in multiprocessing.active_children() if done else ():
+            child.kill()
+
+    with pytest.raises(SourceError, match=r"a worker was ended from outside.*run again to continue"):
+        run(["spend-uci"], out=tmp_path, size=TINY, jobs=2, progress=end_workers)
+    assert list((tmp_path / "cache").glob("*.parquet"))
 
 
 def test_processes_give_what_one_process_gives(tiny_run: Path, tmp_path: Path) -> None:
@@ -188,7 +208,10 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("signal_", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("signal_", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT), (signal.SIGKILL, -signal.SIGKILL)],
+)
 def test_a_stopped_run_ends_its_workers_and_says_how_to_go_on(tmp_path: Path, signal_: int, code: int) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "out")]
@@ -202,7 +225,8 @@ def test_a_stopped_run_ends_its_workers_and_says_how_to_go_on(tmp_path: Path, si
         running.send_signal(signal_)
         said = running.stderr.read()
         assert running.wait(60) == code
-    assert "parts done and kept; run again to continue." in said
+    # Nobody can speak who was killed; the workers end all the same.
+    assert ("parts done and kept; run again to continue." in said) == (signal_ != signal.SIGKILL)
     deadline = time.monotonic() + 20
     while _group(running.pid) and time.monotonic() < deadline:
         time.sleep(0.1)

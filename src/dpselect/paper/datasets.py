@@ -120,6 +120,9 @@ def _load(name: str, folder: Path | None) -> Series:
     found = None if folder is None else next((folder / f for f in source.files if (folder / f).is_file()), None)
     values = source.standin() if found is None else source.read(found)
     chosen = np.array(values[source.days])
+    expected = len(source.standin()[source.days])
+    if found is not None and len(chosen) != expected:
+        raise SourceError(f"{found.name} has {len(chosen)} of the {expected} days that {source.label!r} needs")
     if source.own_unit:
         chosen = _share_of_largest(chosen)
     chosen.setflags(write=False)
@@ -130,9 +133,12 @@ def _load(name: str, folder: Path | None) -> Series:
 def _column(path: Path, *columns: str, day: str) -> pd.DataFrame:
     try:
         frame = pd.read_csv(path, usecols=[day, *columns])
+        numbers = frame[list(columns)].to_numpy(dtype=np.float64)
     except (OSError, ValueError) as failure:
         raise SourceError(f"{path.name} cannot be read: {failure}") from None
-    days = pd.to_datetime(frame[day])
+    days = pd.to_datetime(frame[day], errors="coerce")
+    if not (numbers.size and np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers > 0).any(axis=0).all()):
+        raise SourceError(f"{path.name} must hold a number for every day, none negative ({', '.join(columns)})")
     if not (days.diff().iloc[1:] == pd.Timedelta(days=1)).all():
         raise SourceError(f"{path.name} must hold one row per day, in order, none missing (column {day!r})")
     return frame

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pandas as pd
 
 from dpselect import files
 from dpselect.checks import refuse
+from dpselect.errors import SourceError
 from dpselect.paper.catalogue import FIGURES
 from dpselect.paper.claims import Claim, unjudged
 from dpselect.paper.datasets import data_folder
@@ -218,11 +220,16 @@ def _spread(
     # Fresh interpreters: a copied one may hold the locks of numerical threads that it does not have.
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_deaf) as pool:
+    with ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_settle) as pool:
         running: dict[Future[Table], int] = {pool.submit(_measured, *work[place], data): place for place in missing}
         try:
             for finished in as_completed(running):
                 keep(running[finished], finished.result())
+        except BrokenProcessPool:
+            raise SourceError(
+                "a worker was ended from outside, perhaps for want of memory; what was finished is kept: run again to "
+                "continue, with fewer ‹jobs›"
+            ) from None
         except BaseException:
             # A part can take a minute; whoever asked to stop should not wait for it.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -231,6 +238,15 @@ def _spread(
             raise
 
 
-def _deaf() -> None:
-    """Ctrl-C reaches every process of a terminal; the first one ends the others."""
+def _settle() -> None:
+    """A worker leaves Ctrl-C, which reaches every process of a terminal, to the first one, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    # Otherwise a worker whose parent was killed works on, and then waits for ever for the next part.
+    threading.Thread(target=follow, daemon=True).start()

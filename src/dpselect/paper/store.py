@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pandas as pd
+import pyarrow
 
 import dpselect
 from dpselect.files import fresh_file
@@ -37,11 +38,14 @@ class Store:
         return self.folder / f"{figure}-{name}.parquet"
 
     def get(self, figure: str, *, part: Part) -> Table | None:
-        """The finished table, or None."""
+        """The finished table; None where there is none, or where it was damaged and is to be computed again."""
         path = self.path(figure, part=part)
         if not path.is_file():
             return None
-        found: Table = pd.read_parquet(path)
+        try:
+            found: Table = pd.read_parquet(path)
+        except (pyarrow.ArrowException, OSError):
+            return None
         return found
 
     def put(self, figure: str, *, part: Part, table: Table) -> None:
