@@ -132,6 +132,36 @@ def test_the_stated_standard_error_is_the_spread_of_estimates(own_denominator: b
     assert np.allclose(spread / stated, 1.0, atol=0.4)
 
 
+def test_at_the_papers_noise_estimates_spread_as_predicted_but_small_samples_understate_it() -> None:
+    generator, epsilon = np.random.default_rng(5), quadrature((2, 5))
+
+    def ratios(samples: int, *, estimates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Over the spread that quadrature predicts: the spread seen, and the mean one stated; and how often 1.96 of
+        the stated cover ε. Paired draws, d = 2 and 5."""
+        sums = (
+            monte_carlo.processor_sums((2, 5), sigma=monte_carlo.SIGMA, samples=samples, generator=generator)
+            for _ in range(estimates)
+        )
+        found = [estimate_from(one, samples=samples) for one in sums]
+        spread = [monte_carlo.predicted_spread(d, sigma=monte_carlo.SIGMA, samples=samples)["paired"] for d in (2, 5)]
+        values, stated = (np.array([getattr(one, name) for one in found]) for name in ("epsilon", "standard_error"))
+        covered = (np.abs(values - epsilon) < 1.96 * stated).mean(axis=0)
+        return values.std(axis=0, ddof=1) / (spread * epsilon), stated.mean(axis=0) / (spread * epsilon), covered
+
+    seen, stated, covered = ratios(20_000, estimates=400)
+    # The spread of 400 estimates is known to about 3.5%.
+    assert np.allclose(seen, 1.0, atol=0.15)
+    # With d = 2 the stated error is right. With d = 5 rare draws carry the variance, most samples miss them, and the
+    # stated error is a fifth too small: 95% intervals cover about 82%.
+    assert stated[0] == pytest.approx(1.0, abs=0.03)
+    assert covered[0] > 0.91
+    assert 0.7 < stated[1] < 0.87
+    assert 0.75 < covered[1] < 0.89
+    # Ten times the samples mend most of it.
+    _, stated, _ = ratios(200_000, estimates=40)
+    assert 0.9 < stated[1] < 1.02
+
+
 def test_pairing_the_draws_spreads_less_as_quadrature_predicts() -> None:
     table = monte_carlo.MONTE_CARLO.compute(TINY)
     spread = monte_carlo.spread_of(table, kind="processor").set_index(["sigma", "pairing", "candidates"])["relative"]

@@ -187,7 +187,7 @@ def _draw(table: Table) -> Any:
 
 
 def _caption(table: Table) -> str:
-    label = ", ".join(dict.fromkeys(table["label"]))
+    label = "; ".join(dict.fromkeys(table["label"]))
     return (
         f"{label}, ρ = {THRESHOLD:g}: ε for the F1 that the published settings reach at σ_X = {SIGMA:g}. All δ = "
         "0. Settings "

@@ -258,7 +258,7 @@ def _draw(table: Table) -> Any:
 
 def _caption(note: str, table: Table) -> str:
     runs = int(table["passed"].max()) + 1
-    label = ", ".join(dict.fromkeys(table["label"]))
+    label = "; ".join(dict.fromkeys(table["label"]))
     return (
         f"{label}. Marks: means over {runs} passes at one σ_X, with 95% intervals; filled: realised after the pass; "
         "hollow: a guarantee for the number of runs used. FSRC's sum is a valid reading after the fact; its (ε, δ) "

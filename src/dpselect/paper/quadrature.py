@@ -18,7 +18,7 @@ import pandas as pd
 from dpselect.errors import SourceError
 from dpselect.paper.claims import Claim, over_readings
 from dpselect.paper.figure import Figure, Part, Table
-from dpselect.paper.sizes import Size
+from dpselect.paper.sizes import QUICK, Size
 from dpselect.paper.style import COLOURS, drawn, panels, plain_log, subscripts
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.noisy_max import noisy_max_epsilon
@@ -33,8 +33,14 @@ PLACES = ("default", "notebook")
 
 
 def _parts(size: Size, *, data: Path | None) -> list[Part]:
-    """One part per kind and number of digits."""
-    return [{"kind": kind, "place": place} for kind in DIGITS for place in PLACES]
+    """One part per kind and number of digits; the smallest size keeps 128 digits to the setting that they decide."""
+    settings = {"noisy max": NOISY_MAX, "above threshold": THRESHOLDS}
+    return [
+        {"kind": kind, "place": place, "settings": [list(setting) for setting in (few or settings[kind])]}
+        for kind in DIGITS
+        for place in PLACES
+        for few in [NOISY_MAX[1:2] if (kind, place) == ("noisy max", "notebook") and size.grid < QUICK.grid else ()]
+    ]
 
 
 def measure(part: Part, *, data: Path | None) -> Table:
@@ -45,9 +51,8 @@ def measure(part: Part, *, data: Path | None) -> Table:
         raise SourceError("the authors' quadrature needs mpmath; install dpselect[paper]") from None
     kind = part["kind"]
     digits = dict(zip(PLACES, DIGITS[kind], strict=True))[part["place"]]
-    settings: Any = NOISY_MAX if kind == "noisy max" else THRESHOLDS
     rows = []
-    for setting in settings:
+    for setting in part["settings"]:
         with mpmath.workdps(digits):
             found, true, name = (_noisy_max if kind == "noisy max" else _threshold)(mpmath, *setting)
         rows.append(

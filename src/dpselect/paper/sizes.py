@@ -27,6 +27,8 @@ class Size:
         How many panels of an online figure are computed.
     tuning : int
         Noise levels tried for each clip and ratio when tuning.
+    questions : int
+        Of the shorter stream of rare events; the longer one has ten times as many.
     samples, estimates : int
         Normal draws per Monte Carlo estimate on a processor, and how many estimates.
 
@@ -44,6 +46,7 @@ class Size:
     runs: int
     panels: int
     tuning: int
+    questions: int
     samples: int
     estimates: int
 
@@ -58,6 +61,7 @@ FULL = Size(
     runs=50,
     panels=6,
     tuning=8,
+    questions=1000,
     samples=1_000_000,
     estimates=40,
 )
@@ -72,6 +76,7 @@ QUICK = Size(
     runs=12,
     panels=3,
     tuning=4,
+    questions=1000,
     samples=200_000,
     estimates=10,
 )
@@ -84,8 +89,9 @@ TINY = Size(
     trials=20,
     stopping=100,
     runs=3,
-    panels=2,
-    tuning=2,
+    panels=1,
+    tuning=1,
+    questions=200,
     samples=20_000,
     estimates=4,
 )

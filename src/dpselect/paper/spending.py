@@ -85,11 +85,11 @@ def _draw(table: Table) -> Any:
 
 
 def _caption(table: Table) -> str:
-    label = ", ".join(dict.fromkeys(table["label"]))
+    label = "; ".join(dict.fromkeys(table["label"]))
     return (
-        f"{label}. Lines: means over the passes; bands: the middle 90%. Solid: realised losses, which may be "
-        "published; "
-        "dashed: the filter's figure for the runs so far, which may not, as the paper notes."
+        f"{label}. Lines: means over the passes; bands: the middle 90%. Solid: realised losses, a valid reading on any "
+        "day; dashed: the filter's figure for the runs so far, which is none for a day picked by looking: that would "
+        "take an odometer, as the paper notes."
     )
 
 
