@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,7 +17,9 @@ from dpselect.report.page import document
 
 _STYLE = """
 main { max-width: 72rem; }
-nav ol { columns: 20rem; font-size: .95rem; padding-left: 1.4rem; }
+a { color: var(--accent); }
+nav ol { columns: 18rem; column-gap: 2.5rem; font-size: .95rem; padding-left: 1.8rem; }
+nav li { break-inside: avoid; }
 figure img { width: 100%; height: auto; display: block; background: #fff; border-radius: .3rem; padding: .4rem; }
 figcaption { margin-top: .6rem; }
 .scroll { overflow-x: auto; }
@@ -27,6 +30,9 @@ td.verdict { font-weight: 600; white-space: nowrap; }
 .held { color: var(--good); } .not { color: var(--warn-ink); } .depends { color: var(--accent); }
 details { margin: .6rem 0; } summary { color: var(--soft); cursor: pointer; }
 @media (max-width: 44rem) {
+  /* A figure keeps a size at which it can be read, and is moved sideways. */
+  figure .scroll img { width: 56rem; max-width: none; }
+  .scroll table:not(.claims) td { white-space: nowrap; }
   .claims thead { display: none; }
   .claims, .claims tbody, .claims tr, .claims td { display: block; width: 100%; }
   .claims tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
@@ -35,6 +41,7 @@ details { margin: .6rem 0; } summary { color: var(--soft); cursor: pointer; }
 }
 """
 
+_SUBSCRIPT = re.compile(r"([σε])_(X|Z|max)")
 _CLASSES = {"held": "held", "did not hold": "not", "depends": "depends"}
 
 
@@ -100,7 +107,7 @@ def _cells(row: dict[str, str]) -> str:
     verdict = _CLASSES.get(row["verdict"], "")
     marks = {"verdict": f' class="verdict {verdict}"'}
     return "".join(
-        f'<td{marks.get(name, "")} data-name="{escape(name)}">{escape(text)}</td>' for name, text in row.items()
+        f'<td{marks.get(name, "")} data-name="{escape(name)}">{_text(text)}</td>' for name, text in row.items()
     )
 
 
@@ -109,23 +116,28 @@ def _figure(section: Section) -> str:
     simulated = '<p class="banner">Simulated stand-in data.</p>' if is_simulated(section.table) else ""
     return (
         f'<h2 id="{escape(section.name)}">{escape(section.title)}</h2>{simulated}'
-        f'<figure><img alt="{escape(section.title)}" src="data:image/png;base64,{image}">'
-        f"<figcaption>{escape(section.caption)}</figcaption></figure>{_numbers(section.numbers)}"
+        f'<figure><div class="scroll"><img alt="{escape(section.title)}" src="data:image/png;base64,{image}"></div>'
+        f"<figcaption>{_text(section.caption)}</figcaption></figure>{_numbers(section.numbers)}"
     )
 
 
 def _numbers(table: Table | None) -> str:
     if table is None:
         return ""
-    head = "".join(f"<th>{escape(str(name).replace('_', ' '))}</th>" for name in table.columns)
+    head = "".join(f"<th>{_text(str(name)).replace('_', ' ')}</th>" for name in table.columns)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(shown(value))}</td>" for value in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{_text(shown(value))}</td>" for value in row) + "</tr>"
         for row in table.itertuples(index=False)
     )
     return (
         '<details open><summary>Numbers</summary><div class="scroll"><table><thead><tr>'
         f"{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )
+
+
+def _text(text: str) -> str:
+    """Plain text as HTML, with the subscripts of σ_X, σ_Z and ε_max."""
+    return _SUBSCRIPT.sub(r"\1<sub>\2</sub>", escape(text))
 
 
 def shown(value: Any) -> str:
