@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 def demo(
     *,
-    out: Annotated[Path, Parameter(help="Where the report and the plot go.")] = Path("out/demo"),
+    out: Annotated[Path, Parameter(help="Where the readings, the data-set file and the report go.")] = Path("out/demo"),
     meters: Annotated[int, Parameter(help="Homes in the city.", validator=Between(gte=2, lte=200_000))] = 2000,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -45,7 +48,7 @@ def demo(
         record: dict[str, Any] = asdict(found)
         record["watch"] |= {"right": found.watch.right}
         del record["watch"]["spending"]
-        screen.emit(record | {"page": str(found.page), "plots": [str(plot) for plot in found.plots]})
+        screen.emit(record | {name: str(record[name]) for name in ("page", "readings", "homes")})
         return
     _show(found)
 
@@ -68,7 +71,7 @@ def _steps() -> Iterator[Step]:
 
 
 def _show(found: Demonstration) -> None:
-    from dpselect.demo.script import DELTA, LINE
+    from dpselect.demo.script import LINE, UNIT
     from dpselect.report.record import NOT_PRIVATE
 
     if found.noise == "reproducible":
@@ -76,31 +79,52 @@ def _show(found: Demonstration) -> None:
     peak, watch = found.peak, found.watch
     spent = watch.spending.spent[-1] if watch.spending.spent else 0.0
     screen.entries(
-        f"A simulated city: {found.meters:,} homes, {found.days} days, {found.rows:,} rows in DuckDB",
+        f"A simulated city: {found.meters:,} homes, {found.days} days, {found.rows:,} rows",
         [
             ("Which day was the peak?", ""),
-            ("  private answer", f"{peak.day} ({peak.mean_kwh:.1f} kWh, number {peak.rank} of {found.days})"),
-            ("  truth (simulated)", f"{peak.true_day} ({peak.true_mean_kwh:.1f} kWh)"),
-            ("  cost", f"ε ≤ {at_most(peak.epsilon)}"),
-            (f"Which days reached {LINE} kWh?", f"{watch.asked} days asked, one after the other"),
+            ("  private answer", f"{peak.day} ({peak.mean_kwh:.1f} {UNIT}, number {peak.rank} of {found.days})"),
+            ("  truth (simulated)", f"{peak.true_day} ({peak.true_mean_kwh:.1f} {UNIT})"),
+            ("  cost", f"ε ≤ {at_most(peak.epsilon)}, {peak.mechanism}"),
+            (f"Which days reached {LINE} {UNIT}?", f"{watch.asked} days asked, one after the other"),
             ("  private answer", _listed(watch.days, note=f", {watch.right} of them right")),
             ("  truth (simulated)", _listed(watch.true_days)),
             ("  cost", f"ε ≤ {at_most(spent)} of {at_most(watch.spending.budget)}"),
         ],
         note="",
     )
-    screen.table(
-        "What the peak's noise costs, by the number of candidates",
-        ["answer", "pure ε ≤", f"ε ≤ at δ = {at_most(DELTA)}", "ε ≤ releasing all"],
-        [
-            [bound.what, at_most(bound.pure), at_most(bound.at_delta), at_most(bound.releasing_all)]
-            for bound in found.bounds
-        ],
-        note="Pure ε is a promise without exception (δ = 0). All ε are upper bounds, rounded up.",
-    )
-    for plot in found.plots:
-        screen.notice(f"Plot:   {plot}", style="green")
     screen.notice(f"Report: {found.page}", style="green")
+    print("Next, as typed here:")
+    for command in _next(found):
+        print(f"  {command}")
+
+
+def _next(found: Demonstration) -> list[str]:
+    """Three commands as they must be typed where the person stands."""
+    from dpselect.demo.script import LINE
+
+    homes = shlex.quote(_near(found.homes))
+    return [
+        f"{program()} describe {homes}",
+        f"{program()} peak {homes} --epsilon 0.5 --how-much",
+        f"{program()} watch {homes} --threshold {LINE} --budget 1",
+    ]
+
+
+def program() -> str:
+    """How this program is called from here: by its name where the shell finds it, otherwise by its place."""
+    started = Path(sys.argv[0])
+    if started.name != "dpselect":
+        return "dpselect"
+    named = shutil.which("dpselect")
+    if named is not None and Path(named).exists() and started.exists() and Path(named).samefile(started):
+        return "dpselect"
+    return shlex.quote(_near(started))
+
+
+def _near(place: Path) -> str:
+    """A path from where the person stands, where it lies below."""
+    whole = Path(os.path.abspath(place))  # noqa: PTH100 - a link to the program stays the link
+    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else str(whole)
 
 
 def _listed(days: Sequence[str], *, note: str = "") -> str:

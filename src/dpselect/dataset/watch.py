@@ -394,6 +394,7 @@ class Watch(Answer):
                 budget=settings.budget,
                 first=self.name(0),
                 last=self.name(max(0, self.answered - 1)),
+                labels=() if plan.candidates is None else tuple(plan.candidates.labels),
             ),
         )
         return Report(

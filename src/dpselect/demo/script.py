@@ -1,32 +1,35 @@
-"""The demonstration: a simulated city, two questions, their answers beside the truth, a report."""
+"""The demonstration: a simulated city, two questions with the defaults, their answers beside the truth, a page."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpselect import files
-from dpselect.checks import FloatArray
-from dpselect.composition.sparse_vector import SparseVector
+from dpselect.dataset import Dataset, Peak, Watch
+from dpselect.dataset.file import FILE, file_text
 from dpselect.demo.city import FIRST_DAY, simulate_city
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.outcomes import Noise, Verdict
+from dpselect.mechanisms.outcomes import Noise
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.privacy.profiles import selection_epsilon
+from dpselect.privacy.classical import upward
+from dpselect.report.calendar_strip import year_svg
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.page import write_page
 from dpselect.report.record import Finding, Report, Spending
 from dpselect.report.rounding import at_most
-from dpselect.tables import BoundedQuery, Calendar, Question, bounded_query
+from dpselect.tables import BoundedQuery
 
-CAP, LINE, CLIP = 20, 14, 2
-PEAK_EPSILON, WATCH_BUDGET, EXPECTED_SPELLS, DELTA = 0.5, 1.0, 4, 1e-5
+#: What is public about the city, and the two questions.
+CAP, UNIT, LINE = 20, "kWh", 14
+PEAK_EPSILON, WATCH_BUDGET = 0.5, 1.0
+
+_READINGS = files.Kind("readings", (".csv",), (b'"meter","day","kwh"\n',))
 
 #: Told what is being done and which share of the whole is behind.
 Step = Callable[[str, float], None]
@@ -42,7 +45,7 @@ class PeakFound:
     true_mean_kwh: float
     rank: int
     epsilon: float
-    sigma_kwh: float
+    mechanism: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,16 +64,6 @@ class DaysFound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound:
-    """What one release costs, by three roads: pure, the profile at δ, and releasing every value instead."""
-
-    what: str
-    pure: float
-    at_delta: float
-    releasing_all: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Demonstration:
     """Everything the demonstration found, and where it put the files."""
 
@@ -79,9 +72,9 @@ class Demonstration:
     days: int
     peak: PeakFound
     watch: DaysFound
-    bounds: tuple[Bound, ...]
     page: Path
-    plots: tuple[Path, ...]
+    readings: Path
+    homes: Path
     noise: Noise
 
 
@@ -93,160 +86,125 @@ def run_demo(
     entropy: Entropy = SYSTEM_ENTROPY,
     step: Step = lambda _doing, _share: None,
 ) -> Demonstration:
-    """Simulates the city, asks both questions through DuckDB, writes the report and the plot to ``out``."""
+    """Simulates the city, writes its readings and its data-set file to ``out``, asks both questions, writes a page."""
     files.check_folder(out, what="demonstration")
     out.mkdir(parents=True, exist_ok=True)
-    page, plot, spend_plot = out / "report.html", out / "epsilon-against-candidates.svg", out / "spending.svg"
-    files.check(page, files.PAGE)
-    for drawing in (plot, spend_plot):
-        files.check(drawing, files.DRAWING)
+    page, readings, homes = out / "report.html", out / "readings.csv", out / "homes.toml"
+    for place, kind in ((page, files.PAGE), (readings, _READINGS), (homes, FILE)):
+        files.check(place, kind)
     step("Simulating the city", 0.0)
     city = simulate_city(meters=meters, days=days)
+    step("Writing its readings", 0.2)
+    _write_readings(city, readings)
     last = FIRST_DAY + timedelta(days=days - 1)
-    question = Question(user="meter", time="day", value="kwh", cap=CAP, population=meters)
-    step("Adding up the readings in DuckDB", 0.2)
-    answer = bounded_query(city, question, Calendar(FIRST_DAY, last))
-    step("Which day was the peak?", 0.5)
-    picker = GaussianNoisyMax.calibrated(answer.family, candidates=days, epsilon=PEAK_EPSILON)
-    peak = ask_peak(answer, picker, entropy=entropy)
+    facts = {
+        "source": readings,
+        "user": "meter",
+        "time": "day",
+        "value": "kwh",
+        "cap": CAP,
+        "population": meters,
+        "unit": UNIT,
+        "start": FIRST_DAY.isoformat(),
+        "end": last.isoformat(),
+    }
+    files.write(homes, file_text(homes, facts), FILE)
+    dataset = Dataset.open(homes, **({} if entropy is SYSTEM_ENTROPY else {"entropy": entropy}))
+    step("Which day was the peak?", 0.4)
+    peak = dataset.peak(epsilon=PEAK_EPSILON)
     step("On which days was the line crossed?", 0.6)
-    watch, vector = ask_days(answer, entropy=entropy)
-    step("Writing the report", 0.7)
-    from dpselect.report.plots import save_epsilon_plot, save_spend_plot
-
-    spend_plot = save_spend_plot(spend_plot, svt=vector)
-    plot = save_epsilon_plot(plot, family=answer.family, delta=DELTA)
+    watch = dataset.watch(threshold=LINE, budget=WATCH_BUDGET)
     step("Writing the report", 0.9)
-    noise: Noise = "private" if entropy.private else "reproducible"
-    page = write_page(_report(peak, watch, meters=meters, days=days, plot=plot, noise=noise), page)
+    truth = dataset.read(dataset.candidates())
+    found, marked = _peak_found(peak, truth), _days_found(watch, truth)
+    written = write_page(_report(peak, watch, found, marked, truth), page)
     step("Done", 1.0)
     return Demonstration(
         rows=city.num_rows,
         meters=meters,
         days=days,
-        peak=peak,
-        watch=watch,
-        bounds=bounds(picker),
-        page=page,
-        plots=(plot.resolve(), spend_plot.resolve()),
-        noise=noise,
+        peak=found,
+        watch=marked,
+        page=written,
+        readings=readings.resolve(),
+        homes=homes.resolve(),
+        noise=peak.noise,
     )
 
 
-def ask_peak(answer: BoundedQuery, picker: GaussianNoisyMax, *, entropy: Entropy) -> PeakFound:
-    """Which day has the largest mean, with noise; and the truth."""
-    chosen = picker.release(answer.values, entropy=entropy, outside="clip")
-    truth = _kilowatt_hours(answer)
-    best = int(np.argmax(truth))
-    return PeakFound(
-        day=answer.labels[chosen.index],
-        true_day=answer.labels[best],
-        mean_kwh=float(truth[chosen.index]),
-        true_mean_kwh=float(truth[best]),
-        rank=1 + int((truth > truth[chosen.index]).sum()),
-        epsilon=chosen.loss.epsilon,
-        sigma_kwh=picker.sigma * CAP,
-    )
+def _write_readings(city: Any, place: Path) -> None:
+    from pyarrow import csv
+
+    with files.fresh_file(place, what="readings") as fresh:
+        csv.write_csv(city, fresh)
+        fresh.replace(place)
 
 
-def ask_days(answer: BoundedQuery, *, entropy: Entropy) -> tuple[DaysFound, SparseVector]:
-    """On which days the mean is at or above the line, asked one after the other within the budget; and the truth."""
-    line, width = answer.query_at(LINE), CLIP / CAP
-    near = answer.family.near(line, below=width, above=width)
-    # Noise with which so many spells fit the budget; further days of one spell cost little more.
-    noise = GaussianAboveThreshold.calibrated(
-        near,
-        threshold=line,
-        below=-(-len(answer) // EXPECTED_SPELLS),
-        above=1,
-        epsilon=WATCH_BUDGET / (EXPECTED_SPELLS + 1),
-        ratio=1.0,
-    )
-    watcher = GaussianAboveThreshold(
-        answer.family, threshold=line, sigma_threshold=noise.sigma_threshold, sigma_query=noise.sigma_query
-    )
-    vector = SparseVector(watcher, budget=WATCH_BUDGET, clip=width, outside="clip", entropy=entropy)
-    spent: list[float] = []
-    above: list[int] = []
-    for place, value in enumerate(answer.values.tolist()):
-        if not vector.fits:
-            break
-        if vector.ask(value) is Verdict.ABOVE:
-            above.append(place)
-        spent.append(vector.spent)
-    truth = np.flatnonzero(_kilowatt_hours(answer) >= LINE)
-    found = DaysFound(
-        days=tuple(answer.labels[place] for place in above),
-        true_days=tuple(answer.labels[int(place)] for place in truth),
-        asked=len(spent),
-        spending=Spending(
-            spent=tuple(spent),
-            above=tuple(above),
-            budget=WATCH_BUDGET,
-            first=answer.labels[0],
-            last=answer.labels[max(0, len(spent) - 1)],
-        ),
-    )
-    return found, vector
-
-
-def bounds(picker: GaussianNoisyMax) -> tuple[Bound, ...]:
-    """A small table: what naming the largest of d costs, against releasing all d values with the same noise."""
-    shift = picker.family.sensitivity / picker.sigma
-    return tuple(
-        Bound(
-            what=f"largest of {d:,}",
-            pure=float(picker.epsilon(candidates=d)),
-            at_delta=float(picker.approximate_epsilon(delta=DELTA, candidates=d)),
-            releasing_all=float(selection_epsilon(DELTA, shift=shift * d**0.5)),
-        )
-        for d in (24, 90, 365, 8760)
-    )
-
-
-def _kilowatt_hours(answer: BoundedQuery) -> FloatArray:
+def _kilowatt_hours(truth: BoundedQuery) -> Any:
     """The capped means without noise: private anywhere but in a simulation."""
-    return answer.values * float(answer.natural_unit)
+    return truth.values * float(truth.natural_unit)
 
 
-def _report(peak: PeakFound, watch: DaysFound, *, meters: int, days: int, plot: Path, noise: Noise) -> Report:
-    spent = watch.spending.spent[-1] if watch.spending.spent else 0.0
+def _peak_found(answer: Peak, truth: BoundedQuery) -> PeakFound:
+    means = _kilowatt_hours(truth)
+    best = int(np.argmax(means))
+    return PeakFound(
+        day=answer.label,
+        true_day=truth.labels[best],
+        mean_kwh=float(means[answer.index]),
+        true_mean_kwh=float(means[best]),
+        rank=1 + int((means > means[answer.index]).sum()),
+        epsilon=answer.epsilon,
+        mechanism=answer.plan.mechanism,
+    )
+
+
+def _days_found(answer: Watch, truth: BoundedQuery) -> DaysFound:
+    above = np.flatnonzero(_kilowatt_hours(truth) >= LINE)
+    spending = answer.as_report().findings[0].spending
+    return DaysFound(
+        days=tuple(answer.labels),
+        true_days=tuple(truth.labels[int(place)] for place in above),
+        asked=answer.answered,
+        spending=spending or Spending(spent=(), above=(), budget=WATCH_BUDGET),
+    )
+
+
+def _report(peak: Peak, watch: Watch, day: PeakFound, days: DaysFound, truth: BoundedQuery) -> Report:
+    """The two answers as their own reports tell them, with the truth beside each and the year drawn."""
+    first, second = peak.as_report(), watch.as_report()
+    marked = [truth.labels.index(label) for label in days.days]
+    year = year_svg(_kilowatt_hours(truth).tolist(), truth.labels, line=LINE, marked=marked, unit=UNIT)
     return Report(
         title="Electricity in a simulated city",
         findings=(
-            Finding(
-                question="On which day of the year was mean consumption per home highest?",
-                answer=peak.day,
-                details=(
-                    ("In truth", f"{peak.true_day} ({peak.true_mean_kwh:.2f} kWh; shown because it is simulated)"),
-                    ("The answer's day", f"{peak.mean_kwh:.2f} kWh, number {peak.rank} of {days}"),
-                    ("Cost", f"ε = {at_most(peak.epsilon)}"),
-                ),
-                figure=plot.read_text(encoding="utf-8"),
-                caption=(
-                    "What naming the largest of d costs with this noise: pure, up to δ, and by releasing all d values."
-                ),
+            _beside(
+                first.findings[0],
+                ("In truth", f"{day.true_day} ({day.true_mean_kwh:.2f} {UNIT}; shown because it is simulated)"),
+                ("The answer's day", f"{day.mean_kwh:.2f} {UNIT}, number {day.rank} of {len(truth)}"),
+                ("Cost", f"ε = {at_most(day.epsilon)}"),
             ),
-            Finding(
-                question=f"On which days was mean consumption at or above {LINE} kWh?",
-                answer=f"{len(watch.days)} of {watch.asked} days",
-                details=(
-                    ("Above", ", ".join(watch.days) or "none"),
-                    ("In truth", ", ".join(watch.true_days) or "none"),
-                    *((("Not asked", "the rest of the year: the budget ended"),) if watch.asked < days else ()),
-                    ("Cost", f"ε = {at_most(spent)} of {at_most(watch.spending.budget)}"),
+            replace(
+                _beside(
+                    second.findings[0],
+                    (
+                        "In truth",
+                        f"{len(days.true_days)} days, {days.right} of them named: {', '.join(days.true_days)}",
+                    ),
                 ),
-                spending=watch.spending,
+                figure=year,
+                caption="The simulated year, the line, and the days that were answered above it.",
             ),
         ),
-        guarantee=Guarantee(epsilon=math.nextafter(peak.epsilon + WATCH_BUDGET, math.inf), noise=noise),
-        parameters=(
-            ("Homes", f"{meters:,}"),
-            ("Days", f"{days:,}"),
-            ("Cap per home and day", f"{CAP} kWh"),
-            ("Noise of the peak", f"Gaussian, σ = {at_most(peak.sigma_kwh)} kWh"),
-            ("Days cut to", f"{CLIP} kWh around the line"),
+        guarantee=Guarantee(epsilon=upward(Fraction(peak.epsilon) + Fraction(WATCH_BUDGET)), noise=peak.noise),
+        parameters=first.parameters,
+        notes=(
+            "Both answers come from the same homes, so their costs add up to the ε above.",
+            *(note for note in first.notes if note.startswith("The answer is")),
         ),
-        notes=("Both answers come from the same homes, so their costs add up to the ε above.",),
         simulated=True,
     )
+
+
+def _beside(finding: Finding, *more: tuple[str, str]) -> Finding:
+    return replace(finding, details=(*finding.details, *more))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpselect import files
 from dpselect.errors import SourceError
+from dpselect.report.calendar_strip import strip_svg
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.plots import spending_svg
 from dpselect.report.record import NOT_PRIVATE, Entry, Finding, Report, Spending
@@ -16,6 +17,9 @@ from dpselect.report.rounding import at_most
 
 #: The page may show itself and nothing more, whatever text found its way into it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+#: More verdicts than this are no calendar to look at.
+_MOST_CELLS = 1500
 
 
 def html_page(report: Report) -> str:
@@ -111,7 +115,16 @@ def _odometer(spending: Spending) -> str:
     told = f'<p class="small">Spent ε = {at_most(spent)} of {at_most(spending.budget)}.</p>'
     if len(spending.spent) < 2:
         return f'<div class="meter"><span style="width:{share:.2f}%"></span></div>{told}'
-    return f"<figure>{spending_svg(spending)}</figure>{told}"
+    return f"{_strip(spending)}<figure>{spending_svg(spending)}</figure>{told}"
+
+
+def _strip(spending: Spending) -> str:
+    """The verdicts as a calendar, where the questions have names and are not too many to be seen."""
+    if not 2 <= len(spending.labels) <= _MOST_CELLS:
+        return ""
+    drawn = strip_svg(spending.labels, above=spending.above, answered=len(spending.spent))
+    pale = " Pale: not asked, the budget had ended." if len(spending.spent) < len(spending.labels) else ""
+    return f"<figure>{drawn}<figcaption>Filled: answered above the line.{pale}</figcaption></figure>"
 
 
 def _guarantee(guarantee: Guarantee) -> str:

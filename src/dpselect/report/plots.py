@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpselect import files
 from dpselect.checks import FloatArray
 from dpselect.errors import SourceError
-from dpselect.report.palette import BLACK, BLUE, GREEN, LINES, MARKS, PALE, VERMILION
+from dpselect.report.palette import BLACK, BLUE, LINES, MARKS, PALE, VERMILION
 from dpselect.report.record import Spending
 from dpselect.report.rounding import at_most
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.composition.transcript import RunRecord
     from dpselect.planning.frontier import Frontier
-    from dpselect.privacy.family import QueryFamily
 
 #: Points computed inside one run; between them the curve takes the later, larger value.
 _POINTS = 60
@@ -59,45 +58,6 @@ def _axes(*, width: float = 7.2, height: float = 3.8) -> tuple[Any, Any]:
     axes.grid(which="major", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
-
-
-def save_epsilon_plot(
-    path: Path, *, family: QueryFamily, delta: float = 1e-5, sigma: float | None = None, largest: int = 10_000
-) -> Path:
-    """Draws what naming the largest of d costs: pure ε, ε at δ, and the ε of releasing all values instead.
-
-    Parameters
-    ----------
-    path : Path
-        Where to write; SVG or PNG by its ending.
-    family : QueryFamily
-        Range and sensitivity.
-    delta : float
-        δ of the two approximate curves.
-    sigma : float, optional
-        The noise; by default the one at which the largest of 365 costs ε = 0.5.
-    largest : int
-        Where the axis ends.
-    """
-    from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-    from dpselect.privacy.profiles import selection_epsilon
-
-    figure, axes = _axes()
-    noise = GaussianNoisyMax.calibrated(family, candidates=365, epsilon=0.5).sigma if sigma is None else sigma
-    picker = GaussianNoisyMax(family, noise)
-    d = np.unique(np.round(np.geomspace(2, largest, 60)))
-    shift = family.sensitivity / noise
-    curves = (
-        (picker.epsilon(candidates=d), "noisy max, pure (δ = 0)", "-"),
-        (picker.approximate_epsilon(delta=delta, candidates=d), f"noisy max, δ = {delta:g}", "--"),
-        (selection_epsilon(delta, shift=shift * np.sqrt(d)), f"releasing all d values, δ = {delta:g}", ":"),
-    )
-    for (curve, label, dashes), colour in zip(curves, (BLUE, GREEN, VERMILION), strict=True):
-        axes.plot(d, curve, dashes, color=colour, label=label, linewidth=2)
-    axes.set(xscale="log", yscale="log", xlabel="candidates d", ylabel="ε (upper bound)")
-    axes.set_title(f"Cost of one answer at σ = {noise:.3g}, Δ = {family.sensitivity:.3g}", loc="left", fontsize=11)
-    axes.legend(frameon=False)
-    return save(figure, path)
 
 
 def spend_curve(svt: SparseVector, *, points: int = _POINTS) -> tuple[NDArray[np.int64], FloatArray]:

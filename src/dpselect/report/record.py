@@ -26,6 +26,8 @@ class Spending:
         The most that could be spent.
     first, last : str
         What the first and the last question are called.
+    labels : tuple of str
+        What every question is called, where that is known: drawn as a calendar.
     """
 
     spent: tuple[float, ...]
@@ -33,6 +35,7 @@ class Spending:
     budget: float
     first: str = "first question"
     last: str = "last question"
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
