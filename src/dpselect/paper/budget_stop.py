@@ -333,11 +333,9 @@ def _draw_capped(table: Table) -> Any:
         axes[0, 0].errorbar(
             *found.T, fmt=style, ms=5, lw=1.3, color=colour, mfc="white" if "--" in style else colour, label=label
         )
-    for quantity, style, label in (("rounds", "o-", "runs"),):
-        found = np.array(
-            [(cap, *interval(rows[quantity])) for cap, rows in table[table["kind"] == "fsrc"].groupby("cap")]
-        )
-        axes[0, 1].errorbar(*found.T, fmt=style, ms=5, lw=1.3, color="black", label=label)
+    own = table[table["kind"] == "fsrc"].groupby("cap")["rounds"]
+    runs = np.array([(cap, *interval(rows)) for cap, rows in own])
+    axes[0, 1].errorbar(*runs.T, fmt="o-", ms=5, lw=1.3, color="black")
     axes[0, 0].set_xscale("log")
     axes[0, 0].set_yscale("log")
     plain_log(axes[0, 0].xaxis, ticks=list(CAPS))
