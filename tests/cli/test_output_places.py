@@ -41,7 +41,7 @@ def test_a_report_never_replaces_the_readings(
     assert readings.read_bytes() == before
 
 
-def test_what_somebody_else_wrote_is_kept_and_a_page_of_ours_is_replaced(
+def test_what_somebody_else_wrote_is_kept_and_so_is_an_answer_that_was_paid_for(
     dpselect: Callable[..., object], readings: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
@@ -49,10 +49,12 @@ def test_what_somebody_else_wrote_is_kept_and_a_page_of_ours_is_replaced(
     refused(dpselect("peak", readings, *PEAK, "--report", page), "no report of dpselect")
     assert "my thesis" in page.read_text()
     page.write_text("")
-    for _ in range(2):
-        ran = dpselect("peak", readings, *PEAK, "--report", page)
-        assert ran.code == 0, ran.err  # type: ignore[attr-defined]
-    assert "What is promised" in page.read_text()
+    ran = dpselect("peak", readings, *PEAK, "--report", page)
+    assert ran.code == 0, ran.err  # type: ignore[attr-defined]
+    paid = page.read_text()
+    assert "What is promised" in paid
+    refused(dpselect("peak", readings, *PEAK, "--report", page), "an answer that was paid for")
+    assert page.read_text() == paid
 
 
 def test_devices_folders_and_missing_folders_are_refused(

@@ -90,7 +90,7 @@ def test_a_seed_repeats_the_answer_and_is_called_not_private(
 ) -> None:
     page = tmp_path / "page.html"
     arguments = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "1/100", "--anyway", "--seed", 5)
-    runs = [dpselect(*arguments, "--json", "--report", page) for _ in range(3)]
+    runs = [dpselect(*arguments, "--json", "--report", page.with_stem(f"page-{run}")) for run in range(3)]
     assert len({ran.json["answer"] for ran in runs}) == 1
     assert runs[0].json["noise"] == "reproducible"
     assert "not private" in runs[0].err

@@ -281,7 +281,8 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 def test_a_seeded_stream_is_marked_in_every_line(dpselect: Callable[..., object], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    runs = [dpselect(*STREAM, "--seed", 3, "--report", page, stdin="0.5\n" * 20) for _ in range(2)]
+    pages = [page.with_stem("first"), page]
+    runs = [dpselect(*STREAM, "--seed", 3, "--report", one, stdin="0.5\n" * 20) for one in pages]
     assert runs[0].out == runs[1].out
     assert {line["noise"] for line in runs[0].lines} == {"reproducible"}
     assert "not private" in runs[0].err

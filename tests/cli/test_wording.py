@@ -148,6 +148,7 @@ def test_the_number_for_the_running_sum_is_named(dpselect: Run, readings: Path, 
     ):
         assert said in " ".join(dpselect(*command).out.split())
         assert said in page.read_text()
+        page.unlink()
 
 
 def test_the_noise_is_told_in_the_unit_of_the_reading(dpselect: Run, readings: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
@@ -23,6 +22,9 @@ def calibrate(
     epsilon: Annotated[Number, Parameter(help="The most the release may cost, pure.", metavar="ε")],
     asked: Asked = Asked(),  # noqa: B008 - frozen
     family: Family = Family(),  # noqa: B008
+    delta: Annotated[
+        Number | None, Parameter(help="Noisy max: ε may be exceeded with this chance, for less noise.", metavar="δ")
+    ] = None,
     ratio: Annotated[Number | None, Parameter(help="Above threshold: σ_Z/σ_X; √3 if left out.")] = None,
     certify: Annotated[bool, Parameter(help="Also enclose the pure ε between two proven numbers.")] = False,
     as_json: AsJson = False,
@@ -46,13 +48,24 @@ def calibrate(
     rows: list[dict[str, Any]] = []
     if mode == "candidates":
         refuse_given("noisy max", threshold=asked.threshold, ratio=ratio)
+        allowed = 0.0 if delta is None else no_more_than(delta)
         for d in asked.candidates or ():
-            least = GaussianNoisyMax.calibrated(queries, candidates=d, epsilon=target)
+
+            def price(trial: GaussianNoisyMax, d: int = d) -> float:
+                if delta is None:
+                    return float(trial.epsilon(candidates=d))
+                return float(trial.approximate_epsilon(delta=allowed, candidates=d))
+
+            promise = {} if delta is None else {"delta": allowed}
+            least = GaussianNoisyMax.calibrated(queries, candidates=d, epsilon=target, **promise)
             trials = (GaussianNoisyMax(queries, sigma) for sigma in _shorter(least.sigma))
-            picker = _first_within(target, [*trials, least], partial(GaussianNoisyMax.epsilon, candidates=d))
+            picker = _first_within(target, [*trials, least], price)
             row = {"candidates": d, "sigma": picker.sigma, "epsilon": float(picker.epsilon(candidates=d))}
+            if delta is not None:
+                row |= {"epsilon_at_delta": price(picker), "delta": allowed}
             rows.append(row | (_ends(picker.certify(candidates=d)) if certify else {}))
     else:
+        refuse_given("above threshold, whose noise is calibrated for a pure ε", delta=delta)
         proportion = SQUARE_ROOT_OF_3 if ratio is None else float(ratio)
         line = float(needed("threshold", asked.threshold))
 

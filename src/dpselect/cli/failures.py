@@ -14,10 +14,13 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 
-from dpselect.cli import output
+from dpselect.cli import output, spent
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
 from dpselect.extras import missing_extra
 from dpselect.secrets import without_secrets
+
+#: Options that people type and that are called otherwise here.
+_MEANT = {"watch": ("--epsilon", "--budget"), "peak": ("--budget", "--epsilon")}
 
 DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, NOT_WRITTEN, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 130, 141
 
@@ -42,6 +45,9 @@ def say(text: str, *, as_json: bool = False, kind: str = "error") -> None:
 def guarded(arguments: Sequence[str]) -> int:
     """Run the application; whatever happens becomes one line and an exit code."""
     as_json = "--json" in arguments
+    spent.forget()
+    asks = _asks(arguments)
+    arguments = _spelled(arguments)
     if not output.prepare():
         say("standard output is closed: the answer would be lost, so nothing was asked", as_json=as_json)
         return BAD_INPUT
@@ -69,10 +75,12 @@ def guarded(arguments: Sequence[str]) -> int:
         except DPSelectError as failure:
             from dpselect.cli.application import option_words
 
-            say(failure.told(option_words(arguments)), as_json=as_json)
+            told = failure.told(option_words(arguments))
+            say(told + (spent.after_refusal(failure) if asks else ""), as_json=as_json)
             return BAD_INPUT
         except (KeyboardInterrupt, EOFError) as failure:
-            say(str(failure) or "interrupted", as_json=as_json)
+            said = str(failure) or "interrupted"
+            say(said + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
             return INTERRUPTED
         except (Exception, SystemExit) as failure:
             if output.reader_left(failure):
@@ -80,14 +88,21 @@ def guarded(arguments: Sequence[str]) -> int:
                 return NO_READER
             if output.refused_text(failure):
                 output.give_up()
-                say(output.lost(failure, asked=_asks(arguments)), as_json=as_json)
+                say(output.lost(failure, asked=asks), as_json=as_json)
                 return NOT_WRITTEN
             if isinstance(failure, SystemExit):
                 return failure.code if isinstance(failure.code, int) else FAULT
             if isinstance(failure.__context__, KeyboardInterrupt):  # an import turned it into its own error
-                say("interrupted", as_json=as_json)
+                say("interrupted" + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
                 return INTERRUPTED
-            return _unforeseen(failure, as_json=as_json)
+            return _unforeseen(failure, as_json=as_json, cost=spent.after_interruption(failure) if asks else "")
+
+
+def _spelled(arguments: Sequence[str]) -> Sequence[str]:
+    """``help`` and ``help peak`` as the options they stand for."""
+    if list(arguments[:1]) != ["help"]:
+        return arguments
+    return [*arguments[1:2], "--help"]
 
 
 def _asks(arguments: Sequence[str]) -> bool:
@@ -117,10 +132,14 @@ def _misused(failure: Exception) -> str | None:
     return str(failure)
 
 
-def _unforeseen(failure: Exception, *, as_json: bool) -> int:
+def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
     misused = _misused(failure)
     if misused is not None:
-        chain = " ".join(["dpselect", *(getattr(failure, "command_chain", None) or ())])
+        verbs = getattr(failure, "command_chain", None) or ()
+        chain = " ".join(["dpselect", *verbs])
+        typed, meant = _MEANT.get(verbs[0] if verbs else "", ("", ""))
+        if typed and "No such option" in misused and typed in misused:
+            misused = f"{verbs[0]} has no {typed}; give {meant}, the most its answer may cost"
         say(f"{one_line(misused).rstrip('.')} (see {chain} --help)", as_json=as_json)
         return BAD_INPUT
     if told := missing_extra(failure):
@@ -134,7 +153,7 @@ def _unforeseen(failure: Exception, *, as_json: bool) -> int:
     else:
         say(
             f"a fault in dpselect ({type(failure).__name__}); its text may hold private data and is not shown: "
-            "set DPSELECT_DEBUG=1 to see it, on data you may see",
+            f"set DPSELECT_DEBUG=1 to see it, on data you may see{cost}",
             as_json=as_json,
         )
     return FAULT

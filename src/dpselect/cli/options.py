@@ -300,6 +300,8 @@ class Run:
             )
         if self.report is not None:
             files.check(self.report, files.PAGE, inputs=[one for one in inputs if one is not None])
+            if self.report.exists() and self.report.stat().st_size:
+                raise files.refused_place("report", self.report, "it holds an answer that was paid for")
 
     def warn_of_a_seed(self) -> None:
         """Says on standard error that a seed was used, where one was."""

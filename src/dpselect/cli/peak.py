@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from dpselect.cli import screen
+from dpselect.cli import screen, spent
 from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Table
 
 
@@ -84,6 +84,7 @@ def peak(
         dataset.check(candidates)
         screen.show_peak_plan(plan, as_json=run.as_json)
         return
+    spent.begin(plan.cost(plan.mechanism), ledger=dataset.ledger is not None)
     with screen.progress("Adding up the table") as move:
         answer = plan.ask(anyway=asked.anyway, progress=move, key=key, afresh=afresh)
     screen.show_answer(answer, as_json=run.as_json)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from dpselect.cli import screen
+from dpselect.cli import screen, spent
 from dpselect.cli.again import Again
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths, places
@@ -154,6 +154,7 @@ def watch(
         screen.show_watch_plan(plan, as_json=run.as_json)
         return DONE
     run.warn_of_a_seed()
+    spent.begin(plan.settings.budget, ledger=dataset.ledger is not None)
     with screen.progress("Adding up the table") as move:
         noise = "private" if run.seed is None else "reproducible"
         each = screen.emit_verdict(noise) if run.as_json else screen.say_nothing
@@ -182,6 +183,7 @@ def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run) -> int:
     if run.dry_run:
         screen.show_watch_plan(plan, as_json=run.as_json)
         return DONE
+    spent.begin(plan.settings.budget, ledger=table.ledger is not None)
     with again.book(table, run) as book:
         answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)
         answer.keep = run.report is not None
