@@ -95,7 +95,7 @@ def test_a_seed_repeats_the_answer_and_is_called_not_private(
     assert runs[0].json["noise"] == "reproducible"
     assert "not private" in runs[0].err
     assert "not private" in dpselect(*arguments).out
-    assert "Not private." in page.read_text()
+    assert "Not private." in page.with_stem("page-0").read_text()
 
 
 def test_dry_run_reads_no_value(dpselect: Callable[..., object], tmp_path: Path) -> None:

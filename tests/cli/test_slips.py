@@ -1,4 +1,4 @@
-"""A person's slips: each ends with exit code 2 and one line that says what to do; nothing is lost, no value is shown."""
+"""A person's slips: each ends with exit code 2 and one line that says what to do. Nothing is lost, no value shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 #: Stands in every table as a person and as a reading: it must never be repeated.
-SECRET = "SECRET-7731"
+HIDDEN = "PERSON-7731"
 ROWS = ["meter,at,kwh", *(f"home-{home},2013-01-{day:02d},1.5" for home in range(5) for day in range(1, 32))]
 COLUMNS = {"--user": "meter", "--time": "at", "--value": "kwh", "--cap": "10", "--population": "20"}
 DATES = {"--from": "2013-01-01", "--to": "2013-01-31"}
@@ -25,7 +25,7 @@ def text(*rows: str) -> bytes:
 
 
 def table(change: Callable[[str], str] = str) -> bytes:
-    return text(ROWS[0], *map(change, ROWS[1:]), change(f"{SECRET},2013-01-05,1.5"))
+    return text(ROWS[0], *map(change, ROWS[1:]), change(f"{HIDDEN},2013-01-05,1.5"))
 
 
 PLAIN = table()
@@ -35,7 +35,7 @@ SLIPS: dict[str, Slip] = {
     "a column misspelt": ("r.csv", PLAIN, {"--user": "metre"}, "did you mean 'meter'?"),
     "no file": ("other.csv", PLAIN, {}, "no file matches"),
     "an empty file": ("r.csv", b"", {}, "has no header"),
-    "no first line": ("r.csv", text(*ROWS[1:], f"{SECRET},2013-01-01,1"), {}, "first line of a CSV file must name"),
+    "no first line": ("r.csv", text(*ROWS[1:], f"{HIDDEN},2013-01-01,1"), {}, "first line of a CSV file must name"),
     "semicolons": (
         "r.csv",
         table(lambda row: row.replace(",", ";")).replace(b"r,a", b"r;a").replace(b"t,k", b"t;k"),
@@ -73,9 +73,9 @@ SLIPS: dict[str, Slip] = {
     "a mechanism that is none": ("r.csv", PLAIN, {"--mechanism": "gauss"}, "is not one of gaussian"),
     "a measure that is none": ("r.csv", PLAIN, {"--measure": "median"}, "is not one of mean"),
     "more winners than days": ("r.csv", PLAIN, {"--top": "40"}, "--top must be at most"),
-    "a row cut short": ("r.csv", PLAIN + f"{SECRET},2013-01-01\n".encode(), {}, "line 158 of 'r.csv'"),
-    "an open quote": ("r.csv", PLAIN + f'"{SECRET},2013-01-01,1\n'.encode(), {}, "open quote"),
-    "other letters": ("r.csv", PLAIN + f"{SECRET}\xe9,2013-01-01,1\n".encode("latin-1"), {}, "UTF-8"),
+    "a row cut short": ("r.csv", PLAIN + f"{HIDDEN},2013-01-01\n".encode(), {}, "line 158 of 'r.csv'"),
+    "an open quote": ("r.csv", PLAIN + f'"{HIDDEN},2013-01-01,1\n'.encode(), {}, "open quote"),
+    "other letters": ("r.csv", PLAIN + f"{HIDDEN}\xe9,2013-01-01,1\n".encode("latin-1"), {}, "UTF-8"),
     "a broken gzip": ("r.csv.gz", gzip.compress(PLAIN)[:200], {}, "gzip"),
     "a zip that is none": ("r.zip", PLAIN, {}, "no zip file"),
     "a workbook that is none": ("r.xlsx", PLAIN, {}, "r.xlsx"),
@@ -102,7 +102,7 @@ def test_a_slip_is_one_line_that_helps(
     assert ran.out == ""
     assert ran.err.count("\n") == 1, ran.err
     assert said in ran.err, ran.err
-    assert SECRET not in ran.err
+    assert HIDDEN not in ran.err
     assert "Traceback" not in ran.err
     assert place.read_bytes() == content
     assert [one.name for one in tmp_path.iterdir()] == [place.name]  # nothing half-written is left

@@ -135,11 +135,12 @@ def _misused(failure: Exception) -> str | None:
 def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
     misused = _misused(failure)
     if misused is not None:
-        verbs = getattr(failure, "command_chain", None) or ()
+        verbs: list[str] = list(getattr(failure, "command_chain", None) or ())
         chain = " ".join(["dpselect", *verbs])
-        typed, meant = _MEANT.get(verbs[0] if verbs else "", ("", ""))
+        verb = next(iter(verbs), "")
+        typed, meant = _MEANT.get(verb, ("", ""))
         if typed and "No such option" in misused and typed in misused:
-            misused = f"{verbs[0]} has no {typed}; give {meant}, the most its answer may cost"
+            misused = f"{verb} has no {typed}; give {meant}, the most its answer may cost"
         say(f"{one_line(misused).rstrip('.')} (see {chain} --help)", as_json=as_json)
         return BAD_INPUT
     if told := missing_extra(failure):
