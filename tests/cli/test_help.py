@@ -120,3 +120,11 @@ def test_database_urls_are_read_as_the_page_says(
         *("--mechanism", "permute-and-flip", "--json"),
     )
     assert ran.json["answer"] == "2013-01-02"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_learn_every_command_and_its_options(dpselect: Callable[..., object], shell: str) -> None:
+    script = dpselect("completion", shell).out
+    assert all(command in script for command in OFFERED)
+    assert "population" in script
+    assert dpselect("completion", "cmd.exe").code == 2

@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, Parameter
 
 from dpselect import __version__
+from dpselect.errors import InvalidParameter
 
 #: One line per command: its name is its module's name and its function's name.
 COMMANDS = ("demo", "describe", "peak", "watch", "epsilon", "calibrate", "plan", "ledger", "paper")
 
 _HELP = """Which one is largest, when is the line crossed: answered under differential privacy.
 
-Start with: dpselect demo. Every ε shown is an upper bound."""
+Start with: dpselect demo. Every ε shown is an upper bound.
+dpselect help COMMAND explains one; dpselect completion bash (zsh, fish) prints a script for your shell."""
 
 #: Parameters whose options are called otherwise.
 _RENAMED = {"start": "from", "end": "to", "names": "categories", "figures": "figure", "noise": "sigma-threshold"}
@@ -33,6 +35,19 @@ app = App(
 )
 for _place, _name in enumerate(COMMANDS):
     app.command(getattr(importlib.import_module(f"dpselect.cli.{_name}"), _name), name=_name, sort_key=_place)
+
+
+#: Shells that can complete commands and options.
+SHELLS = ("bash", "zsh", "fish")
+
+
+def completion(shells: Sequence[str]) -> str:
+    """The script that teaches a shell these commands and options."""
+    if len(shells) != 1 or shells[0] not in SHELLS:
+        raise InvalidParameter(
+            f"completion must be asked for one shell: {', '.join(SHELLS)}; e.g. dpselect completion bash"
+        )
+    return str(app.generate_completion(prog_name="dpselect", shell=shells[0]))  # type: ignore[arg-type]
 
 
 def option_words(arguments: Sequence[str]) -> Callable[[str], str]:

@@ -61,8 +61,11 @@ def guarded(arguments: Sequence[str]) -> int:
         warnings.simplefilter("default")
         warnings.showwarning = warn  # type: ignore[assignment]
         try:
-            from dpselect.cli.application import app
+            from dpselect.cli.application import app, completion
 
+            if list(arguments[:1]) == ["completion"]:
+                print(completion(arguments[1:]))
+                return DONE
             code = app(list(arguments))
             sys.stdout.flush()
             return BAD_INPUT if not arguments else code if isinstance(code, int) else DONE
