@@ -127,3 +127,17 @@ def test_a_series_already_added_up_has_no_cycles() -> None:
     )
     with pytest.raises(InvalidParameter, match="every must be hour, day, week or month"):
         series.candidates(every="weekday", **DATES)
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+def test_categories_of_a_series_already_added_up_are_compared(backend: str) -> None:
+    rows = pyarrow.table({"shop": ["north", "south", "south", "", "west"], "visits": [30.0, 20.0, 25.0, 99.0, 98.0]})
+    series = dp.Dataset(
+        open_source(rows, backend=backend), category="shop", value="visits", maximum=100, population=100
+    )
+    answer = series.peak(epsilon=2000, categories=["north", "south", "east"], how_much=True)
+    assert answer.label == "south"
+    assert answer.amounts is not None
+    assert abs(answer.amounts[0] - 45) < 1
+    with pytest.raises(InvalidParameter, match="time must name a column of the series, or category"):
+        dp.Dataset(rows, value="visits", maximum=100, population=100)

@@ -223,14 +223,7 @@ class Categories:
 
     def of(self, dataset: Dataset, periods: Periods) -> Candidates:
         """The categories as candidates, or the periods where none are named."""
-        return dataset.candidates(
-            start=periods.start, end=periods.end, every=periods.every, categories=self._names(dataset)
-        )
-
-    def _names(self, dataset: Dataset) -> list[str] | None:
-        if self.categories is not None and dataset.is_series:
-            raise InvalidParameter("‹categories› does not go with ‹maximum› (a series already added up over persons)")
-        return self.listed()
+        return dataset.candidates(start=periods.start, end=periods.end, every=periods.every, categories=self.listed())
 
     def listed(self) -> list[str] | None:
         """The public names."""

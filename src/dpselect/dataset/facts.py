@@ -103,11 +103,12 @@ class Facts:
         if self.hour is not None and self.time is None:
             raise InvalidParameter("‹hour› needs ‹time›, the column with the date", parameter="hour")
         if self.is_series:
-            named = {name: getattr(self, name) for name in ("user", "cap", "category", "grid")}
+            named = {name: getattr(self, name) for name in ("user", "cap", "grid")}
             refuse_given("‹maximum› (a series already added up over persons)", **named, wide=self.wide or None)
-            for name in ("time", "value"):
-                if getattr(self, name) is None:
-                    raise InvalidParameter(f"‹{name}› must name a column of the series", parameter=name)
+            if (self.time is None) == (self.category is None):
+                raise InvalidParameter("‹time› must name a column of the series, or ‹category›", parameter="time")
+            if self.value is None:
+                raise InvalidParameter("‹value› must name a column of the series", parameter="value")
             return
         refuse_given("rows of persons", sensitivity=self.sensitivity, monotone=self.monotone or None)
         if self.user is None:
@@ -122,6 +123,11 @@ class Facts:
     def is_series(self) -> bool:
         """Whether the rows were already added up over persons."""
         return self.maximum is not None
+
+    @property
+    def place(self) -> str:
+        """The column that says which candidate a row belongs to."""
+        return self.time or self.category or ""
 
     @property
     def neighbours(self) -> Neighbours:
@@ -202,7 +208,7 @@ class Facts:
             import pyarrow
 
             nothing = pyarrow.array([], type=pyarrow.string())
-            return self.series(pyarrow.table({self.time: nothing, self.value: nothing}), candidates)
+            return self.series(pyarrow.table({self.place: nothing, self.value: nothing}), candidates)
         question = self.question(candidates)
         return BoundedQuery(
             labels=candidates.labels,
@@ -218,9 +224,9 @@ class Facts:
 
         return series_query(
             source,
-            time=self.time or "",
+            time=self.place,
             value=self.value or "",
-            candidates=candidates,  # type: ignore[arg-type]  # categories are refused there
+            candidates=candidates,  # type: ignore[arg-type]  # cycles are refused there
             maximum=self.maximum or 0,
             population=self.population,
             sensitivity=self.sensitivity,

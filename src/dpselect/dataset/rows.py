@@ -16,7 +16,7 @@ def check(facts: Facts, candidates: Candidates) -> None:
 
     table = open_rows(facts)
     if facts.is_series:
-        check_columns(table, [facts.time, facts.value])
+        check_columns(table, [facts.place, facts.value])
     else:
         usable_rows(table, facts.question(candidates), candidates)
 

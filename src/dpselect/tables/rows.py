@@ -118,7 +118,7 @@ def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, P
     import ibis
 
     person = person_of(bytewise(table[question.user]))
-    stamp = bytewise(table[question.time]) if question.time else _category(bytewise(table[question.category]))
+    stamp = bytewise(table[question.time]) if question.time else category_text(bytewise(table[question.category]))
     if question.value is None:
         # A boolean is not a number everywhere.
         return stamp, person, Part(ibis.ifelse(person.usable, 1, 0).cast("int64"), person.usable)
@@ -167,7 +167,8 @@ def _check_candidates(question: Question, candidates: object) -> None:
         raise InvalidParameter("a question with a category column needs Categories as candidates")
 
 
-def _category(column: Expression) -> Expression:
+def category_text(column: Expression) -> Expression:
+    """A category as text; null where there is none."""
     kind = column.type()
     if kind.is_string():
         return column.nullif("")

@@ -13,15 +13,16 @@ from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.answer import BoundedQuery
 from dpselect.tables.bytewise import bytewise
-from dpselect.tables.calendar import Calendar
+from dpselect.tables.calendar import Calendar, Categories
 from dpselect.tables.curator import CuratorReport
 from dpselect.tables.failures import engine_failures
 from dpselect.tables.guards import Seen, refuse_unread
 from dpselect.tables.instants import carries_zone, period_index
+from dpselect.tables.parts import Expression
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import DecimalSign, choice, exact_number, whole_number, written_sensitivity
 from dpselect.tables.readings import is_written, reading
-from dpselect.tables.rows import check_columns
+from dpselect.tables.rows import category_text, check_columns, slot_keys
 from dpselect.tables.source import open_source
 
 
@@ -30,7 +31,7 @@ def series_query(
     *,
     time: str,
     value: str,
-    candidates: Calendar,
+    candidates: Calendar | Categories,
     maximum: int | float | str | Fraction | Decimal,
     population: int | None = None,
     sensitivity: int | float | str | Fraction | Decimal | None = None,
@@ -48,9 +49,10 @@ def series_query(
     source : ibis.Table or object
         A table, or anything :func:`~dpselect.tables.open_source` opens with its defaults.
     time, value : str
-        The columns. Rows of one period are added up, exactly; a period without rows has value 0.
-    candidates : Calendar
-        The public periods.
+        The columns: the time (or the category), and the value. Rows of one period are added up, exactly; a period
+        without rows has value 0.
+    candidates : Calendar or Categories
+        The public periods or categories.
     maximum : number or str
         A public number; values above it count as it, values below 0 as 0.
     population : int
@@ -73,8 +75,8 @@ def series_query(
     >>> answer.values.tolist()
     [0.654, 0.67, 0.0]
     """
-    if not isinstance(candidates, Calendar):
-        raise refuse("candidates", candidates, "a Calendar, given by the curator")
+    if not isinstance(candidates, Calendar | Categories):
+        raise refuse("candidates", candidates, "a Calendar or Categories, given by the curator")
     top = exact_number("maximum", maximum)
     if top <= 0:
         raise refuse("maximum", maximum, "positive")
@@ -86,7 +88,7 @@ def series_query(
         stamp, number = bytewise(table[time]), bytewise(table[value])
         rows = table.select(
             stamp=stamp,
-            key=period_index(stamp, calendar=candidates, time_format=time_format),
+            key=_key(stamp, candidates, time_format),
             reading=reading(number, decimal=decimal).or_null(),
             zoned=carries_zone(stamp) if stamp.type().is_string() else stamp.notnull() & False,
             written=is_written(number),
@@ -134,6 +136,13 @@ def series_query(
         natural_unit=top,
         examine=lambda: report,
     )
+
+
+def _key(stamp: Expression, candidates: Calendar | Categories, time_format: str | None) -> Expression:
+    """The number of the candidate a row belongs to."""
+    if isinstance(candidates, Calendar):
+        return period_index(stamp, calendar=candidates, time_format=time_format)
+    return slot_keys(category_text(stamp), candidates)
 
 
 def _declared(top: Fraction, population: int | None, sensitivity: object) -> Fraction:
