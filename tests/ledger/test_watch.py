@@ -21,6 +21,8 @@ from dpselect.dataset import Line, kept
 from dpselect.dataset.watch import Watch, WatchPlan, plan_stream
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
+from dpselect.noise.entropy import SYSTEM_ENTROPY
+from dpselect.privacy.loss import Loss
 
 DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
@@ -229,6 +231,34 @@ class TestStream:
         assert answered(again, VALUES) == answers
         assert len(answers) > 20
 
+    @pytest.mark.parametrize("at", ["before", "after"])
+    def test_an_interruption_between_two_stretches_ends_the_watch_here_and_not_in_the_ledger(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, at: str
+    ) -> None:
+        monkeypatch.setattr(kept, "SECONDS_BETWEEN_ENTRIES", -1.0)
+        first = stream().start(book=ledger)
+        shown = answered(first, VALUES[:4])
+        exchange = ledger.exchange
+
+        def interrupted(*arguments: Any, **options: Any) -> Any:
+            if at == "after":
+                exchange(*arguments, **options)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ledger, "exchange", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                first.ask(0.1)
+        with pytest.raises(LedgerError, match="start it again"):
+            answered(first, VALUES)
+        first.settle(ended=False)
+        again = stream().start(book=ledger)
+        assert answered(again, VALUES[:4]) == shown
+        answered(again, VALUES * 50)
+        again.settle(ended=True)
+        assert ledger.balance().spent <= 0.5
+        assert ledger.verify().holds
+
 
 class TestDeclared:
     """Totals or plans for which only the whole cost is known."""
@@ -253,6 +283,25 @@ class TestDeclared:
             stream().start(book=zcdp)
         answered(stream().start(book=zcdp, afresh=True), VALUES[:10])
         assert zcdp.balance().spent == pytest.approx(0.25)
+
+    def test_two_at_once_do_not_both_show_answers_under_one_charge(self, zcdp: Ledger, place: str) -> None:
+        first = stream().start(book=zcdp)
+        with Ledger.open(place) as other, pytest.raises(InvalidParameter, match="cannot go on"):
+            stream().start(book=other)
+        answered(first, VALUES[:3])
+        first.settle(ended=False)
+
+    def test_of_two_watches_over_a_table_under_one_charge_one_is_shown(self, zcdp: Ledger, place: str) -> None:
+        question, cost = {"verb": "watch"}, Loss(epsilon=0.5)
+        with Ledger.open(place) as other:
+            one, two = (kept.KeptWatch(book, question, cost=cost) for book in (zcdp, other))
+            vectors = [stream().settings.build(SYSTEM_ENTROPY) for _ in range(2)]
+            one.add(True)
+            two.add(False)
+            one.settle(vectors[0], ended=True)
+            with pytest.raises(LedgerError, match="answered this watch first"):
+                two.settle(vectors[1], ended=True)
+        assert zcdp.balance().spent == pytest.approx(0.125)
 
 
 def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import BudgetExhausted, InvalidParameter
+from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.privacy.loss import Loss
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ class KeptWatch:
 
     def _hold(self, question: dict[str, Any], cost: Loss, key: str | None) -> None:
         """Charge all of it, once."""
-        before = self._book.balance().anchor.number
         self._held = self._book.reserve(question, cost=cost, key=key)
         if self._held.settled is not None:
             found = self._held.settled.content["answer"]
@@ -98,7 +97,7 @@ class KeptWatch:
             self._spent_before = found["spent"]
             self.answers.restore(found)
             self.answers.ended = True
-        elif self._at_once and self._held.number <= before:
+        elif self._at_once and not self._held.made:
             raise InvalidParameter(
                 f"this watch was interrupted (entry {self._held.number}) and cannot go on, since its cost is known for "
                 "the whole of it alone; ask ‹afresh› or with another ‹key›, and pay again",
@@ -153,6 +152,8 @@ class KeptWatch:
         """Down to what the answers cost; ``ended`` says that there is nothing more to ask, now or later."""
         from dpselect.ledger.minutes import MOST
 
+        if self.filter is not None and self.filter.stretches.uncertain:
+            return  # all that was reserved stays charged; started again, the watch goes on from what the ledger has
         already = self.answers.ended
         self.answers.ended = already or ended
         vector.close()
@@ -161,7 +162,8 @@ class KeptWatch:
         elif not already:
             count = self.answers.fresh
             content = self.answers.read() if count <= MOST else {"count": count}
-            self._book.settle(self._held, {**content, "spent": vector.spent})
+            if self._book.settle(self._held, {**content, "spent": vector.spent}).repeated:
+                raise LedgerError("another process answered this watch first; ask again to see its answers")
 
     def spent(self, vector: SparseVector) -> float:
         """What its answers cost, and what a crash left charged, rounded up."""

@@ -312,7 +312,7 @@ class RealisedLedgerFilter(LedgerFilter):
         self._check_process()
         with self._lock:
             held = self._held
-            if self._now[0] is not None:
+            if self._now[0] is not None or self._stretches.uncertain:
                 # As much as before: an open run has worked out how far it may go.
                 self._next_stretch(self._unused, run=held)
             if held is not None:

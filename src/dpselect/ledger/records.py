@@ -17,6 +17,8 @@ class Reservation:
 
     entry: Entry
     settled: Entry | None = None
+    #: Whether it was surely made by this call, and nobody else can have it.
+    made: bool = False
 
     @property
     def number(self) -> int:

@@ -286,7 +286,7 @@ class Ledger:
                 _check_same(amounts, asked[0])
                 return Reservation(*asked)
             self._check_room(head, amounts, retired=retired)
-            return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, body))
+            return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, body), made=True)
 
         found = self._write(work)
         self._book.saw(found.entry)

@@ -59,6 +59,8 @@ class Stretches:
         #: The entry of the first one.
         self.first: int | None = None
         self._place = 0
+        #: Whether an interruption left it open what is charged; nothing more is reserved then.
+        self.uncertain = False
         self._left_open: Reservation | None = None
         if self._name is not None:
             self._find()
@@ -76,6 +78,8 @@ class Stretches:
 
         Raises ``BudgetExhausted``, and changes nothing, where that does not fit.
         """
+        if self.uncertain:
+            raise LedgerError("this stream was interrupted between two stretches; start it again, and it goes on")
         left_open, room = self._left_open, self.room - used
         if not least <= room:
             raise self._exhausted(least, used)
@@ -83,14 +87,21 @@ class Stretches:
         if left_open is not None:
             ending = left_open, left_open.entry.amounts, written("answer", {"answer": LOST})
         question = written("question", {**self._question, "stretch": self._place + 1, "sitting": self._sitting})
-        found = self._ledger.exchange(
-            ending, least=least, wish=wish.at_most(room), question=question, mark=self._mark(self._place)
-        )
+        # Whatever interrupts this, nobody here knows what is charged: a stream with a name asks the ledger again.
+        self.uncertain = self._name is not None
+        try:
+            found = self._ledger.exchange(
+                ending, least=least, wish=wish.at_most(room), question=question, mark=self._mark(self._place)
+            )
+        except BudgetExhausted:
+            self.uncertain = False
+            raise
         if ending is not None:
             self.charged += ending[1]
         self._left_open = None
         self._place += 1
         self.first = found.number if self.first is None else self.first
+        self.uncertain = False
         return found
 
     def end(self, old: Reservation, used: Amounts, answer: Any) -> None:
