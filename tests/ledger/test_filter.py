@@ -36,7 +36,14 @@ TOTALS = {
 }
 
 
-@pytest.fixture(params=["pure sqlite", "approximate sqlite", "zcdp sqlite", "pure postgresql"])
+@pytest.fixture(
+    params=[
+        "pure sqlite",
+        pytest.param("approximate sqlite", marks=pytest.mark.slow),
+        "zcdp sqlite",
+        pytest.param("pure postgresql", marks=pytest.mark.slow),
+    ]
+)
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerFilter]:
     kind, database = request.param.split()
     place = str(tmp_path / "homes.ledger") if database == "sqlite" else request.getfixturevalue("fresh_schema")()

@@ -52,7 +52,7 @@ def check(place: str, lines: list[dict[str, Any]], total: Total) -> Counter[str]
 
 
 def test_the_protocol_holds_when_processes_are_killed(place: str, tmp_path: Path) -> None:
-    hold_when_killed(place, tmp_path, processes=60)
+    hold_when_killed(place, tmp_path, processes=24)
 
 
 @pytest.mark.slow
@@ -78,8 +78,16 @@ def test_showing_an_answer_before_it_is_charged_is_caught(tmp_path: Path) -> Non
         check(place, run("show-first", place, tmp_path / "log", 10), total)
 
 
+def test_thirty_two_processes_share_a_small_budget(tmp_path: Path) -> None:
+    share(str(tmp_path / "homes.ledger"), tmp_path, Total.pure(0.64))
+
+
+@pytest.mark.slow
 def test_thirty_two_processes_share_one_budget(place: str, tmp_path: Path) -> None:
-    total = Total.pure(2.0)
+    share(place, tmp_path, Total.pure(2.0))
+
+
+def share(place: str, tmp_path: Path, total: Total) -> None:
     Ledger.create(place, dataset="homes", total=total).close()
     lines = run("race", place, tmp_path / "log", 32)
     kinds = check(place, lines, total)

@@ -29,6 +29,15 @@ FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
 VALUES = [0.1, 0.2, 0.95, 0.1, 0.15, 0.9, 0.05, 0.3] * 5
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new ledger can be made: what a watch does there is the same to both databases."""
+    if request.param == "sqlite":
+        return str(tmp_path / "homes.ledger")
+    make: Callable[[], str] = request.getfixturevalue("fresh_schema")
+    return make()
+
+
 @pytest.fixture
 def homes(ledger: Ledger) -> Dataset:
     rows = pyarrow.table(

@@ -17,9 +17,6 @@ from typing import Any
 from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
-from dpselect import QueryFamily
-from dpselect.dataset import Line, kept
-from dpselect.dataset.watch import plan_stream
 from dpselect.errors import BudgetExhausted
 from dpselect.ledger import Asking, Ledger, book, filter_on
 
@@ -169,6 +166,10 @@ def ask_three(ledger: Ledger, log: Log, step: int) -> None:
 
 def watch_three(ledger: Ledger, log: Log, step: int) -> None:
     """A watch that shows each answer as soon as it is in the ledger."""
+    from dpselect import QueryFamily
+    from dpselect.dataset import Line
+    from dpselect.dataset.watch import plan_stream
+
     family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
     line = Line(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
     watch = plan_stream(family, line, questions=40).start(book=ledger, key=str(step))
@@ -210,7 +211,11 @@ if __name__ == "__main__":
     deed, where, out, count = sys.argv[1:5]
     if deed == "race":
         race(where, out, int(count))
+    elif deed == "ask":
+        at_every_step(where, out, deed)
     elif deed in DEEDS:
+        from dpselect.dataset import kept  # once, before the children are forked
+
         kept.SECONDS_BETWEEN_ENTRIES = -1.0
         at_every_step(where, out, deed)
     else:
