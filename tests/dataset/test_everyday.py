@@ -42,7 +42,7 @@ def test_the_top_are_named_in_order_and_cost_no_more_than_asked() -> None:
     record = answer.to_dict()
     assert record["answers"] == answer.labels
     assert 0 < record["rho"] <= answer.epsilon**2 / 2
-    assert "2013-01-27, 2013-01-20" in str(answer)
+    assert "Place 2: 2013-01-20" in str(answer)
     assert "as zCDP ρ" in str(answer)
 
 

@@ -120,7 +120,7 @@ class Peak(Answer):
             question=f"For which {what} is {dataset.measured} {plan.goal}?"
             if plan.top == 1
             else f"For which {plan.top} {_plural(what)} is {dataset.measured} {plan.goal}, in order?",
-            answer=", ".join(self._told(place) for place in range(len(self.labels))),
+            answer=self._told(0) if plan.top == 1 else self.label,
             details=self._details(),
             spending=Spending(spent=(self.epsilon,), above=(), budget=self.epsilon),
         )
@@ -151,6 +151,8 @@ class Peak(Answer):
 
     def _details(self) -> tuple[Entry, ...]:
         plan, entries = self.plan, list[tuple[str, str]]()
+        if plan.top > 1:
+            entries += [(f"Place {place + 1}", self._told(place)) for place in range(len(self.labels))]
         if self.amounts is not None:
             halves = "half of ε pays for the name and half for the value, which is cut to its range"
             entries.append(("How much", f"± holds 95 times of 100; {halves}"))
