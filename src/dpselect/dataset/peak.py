@@ -45,25 +45,23 @@ class Peak(Answer):
     """
 
     plan: PeakPlan
-    labels: Sequence[str]
-    indices: Sequence[int]
+    label: str
+    index: int
     epsilon: float
     delta: float
     noise: Noise
     examine: Callable[[], CuratorReport]
+    labels: Sequence[str] = ()
+    indices: Sequence[int] = ()
     amounts: Sequence[float] | None = None
     entry: int | None = None
     repeated: bool = False
 
-    @property
-    def label(self) -> str:
-        """The winner."""
-        return self.labels[0]
-
-    @property
-    def index(self) -> int:
-        """The winner's place among the candidates."""
-        return self.indices[0]
+    def __post_init__(self) -> None:
+        # Of one winner a ledger keeps only the name and the place.
+        if not self.labels:
+            object.__setattr__(self, "labels", [self.label])
+            object.__setattr__(self, "indices", [self.index])
 
     def __repr__(self) -> str:
         return f"<Peak {self.label!r} at ε = {at_most(self.epsilon)}, {self.plan.mechanism}>"

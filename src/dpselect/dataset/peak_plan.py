@@ -239,8 +239,10 @@ class PeakPlan:
             family = self.public.family
             amounts = [float(min(max(one, family.lower), family.upper)) * self.unit for one in released]
         return {
-            "labels": [queries.labels[index] for index in found.indices],
-            "indices": [int(index) for index in found.indices],
+            "label": queries.labels[found.indices[0]],
+            "index": int(found.indices[0]),
+            **({} if self.top == 1 else {"labels": [queries.labels[index] for index in found.indices]}),
+            **({} if self.top == 1 else {"indices": [int(index) for index in found.indices]}),
             "epsilon": self.cost(self.mechanism),
             "delta": 0.0,
             "noise": found.noise,
