@@ -9,6 +9,7 @@ from dpselect.numerics import normal, plain
 from dpselect.numerics.alone import log_cdf_error_of_one
 from dpselect.numerics.moment import log_negative_moment
 from dpselect.numerics.pair import LEFT_OFF, Pair, difference, line, quotient
+from dpselect.numerics.sums import STEP_UNITS
 
 U = 2.0**-53
 
@@ -52,19 +53,54 @@ def test_log_cdf_is_within_half_of_its_units(compute):
         assert float(abs(arb(float(value)) - truth).mid()) <= 0.5 * allowed, at
 
 
+def test_deep_log_cdf_is_within_half_of_its_units():
+    """log Φ(y) + y²/2, of which two are subtracted: 24 units are allowed for both."""
+    rng = np.random.default_rng(16)
+    y = -np.concatenate([rng.uniform(0, 40, 2000), 10 ** rng.uniform(1.5, 4, 300)])
+    for at, value in zip(y, normal.deep_log_cdf(y), strict=True):
+        a = arb(float(at))
+        # From about 30 on the logarithm itself is more than 4, and so is its unit.
+        assert float(abs(arb(float(value)) - phi_of(a).log() - a * a / 2).mid()) <= 6 * U * max(1.0, abs(value) / 2), at
+
+
+def test_the_lattice_holds_log_cdf_at_its_points():
+    ctx.prec = 500
+    rng = np.random.default_rng(17)
+    y, log_cdf, hazard = normal.nearest_on_lattice(rng.uniform(-16, 16, 500))
+    assert (y * normal.FINE == np.rint(y * normal.FINE)).all()
+    found = normal.lattice_log_cdf(y, np.full(500, 3 / normal.FINE), np.zeros(500), np.zeros((1, 1)))
+    assert (found[0] == log_cdf).all()
+    for at, one, h in zip(y, log_cdf, hazard, strict=True):
+        truth = phi_of(arb(float(at)))
+        density = (-(arb(float(at)) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
+        assert float(abs(arb(float(one)) / truth.log() - 1).mid()) <= 8 * U + 2 * U * max(at, 0.0) ** 2
+        assert float(abs(arb(float(h)) * truth / density - 1).mid()) <= 64 * U + 20 * U * at * at
+
+
+def test_steps_along_the_lattice_are_exact():
+    """Alone and batched: base + step·(first + k), read off the table."""
+    counting = np.arange(40.0)
+    alone = normal.lattice_log_cdf(2.5, 7 / normal.FINE, -12.0, counting)
+    batched = normal.lattice_log_cdf(np.array([2.5]), np.array([7 / normal.FINE]), np.array([-12.0]), counting[:, None])
+    expected = normal.nearest_on_lattice(2.5 + (counting - 12.0) * 7 / normal.FINE)[1]
+    assert (alone == expected).all()
+    assert (batched[:, 0] == expected).all()
+
+
 def test_steps_of_log_cdf_are_within_their_units():
-    """(64 + 20·min(y, 0)²) units, the hazard taken from log Φ as the rule does."""
+    """(80 + 20y²) units, the hazard taken from log Φ as the rule does."""
     rng = np.random.default_rng(12)
     y = np.concatenate([rng.uniform(-30, 8, 1500), rng.uniform(-3, 3, 500)])
-    step = 10 ** rng.uniform(-12, 0, len(y)) / (np.abs(y) + 3.0) * rng.choice([-1, 1], len(y))
+    step = 10 ** rng.uniform(-12, np.log10(normal.SMALL_STEP), len(y)) / (np.abs(y) + 3.0) * rng.choice([-1, 1], len(y))
     for block in np.array_split(np.arange(len(y)), 40):
         here, move = y[block], step[block]
         hazard = np.exp(-0.5 * here * here - log_ndtr(here)) / np.sqrt(2 * np.pi)
         reach = float((np.abs(move) * (np.abs(here) + 2.0)).max())
         found = normal.small_log_cdf_step(here, move, hazard, reach=reach)
+        log_cdf = log_ndtr(here)
         alone = [
-            normal.small_log_cdf_step(
-                here[k : k + 1], float(move[k]), hazard[k : k + 1], reach=abs(move[k]) * (abs(here[k]) + 2.0)
+            normal.small_log_cdf_step_of_few(
+                here[k : k + 1], float(move[k]), log_cdf[k : k + 1], reach=abs(move[k]) * (abs(here[k]) + 2.0)
             )[0]
             for k in range(len(here))
         ]
@@ -72,8 +108,8 @@ def test_steps_of_log_cdf_are_within_their_units():
             a, s = arb(float(at)), arb(float(shift))
             gap = phi_of(a + s) - phi_of(a) if at < 0 else phi_of(-a) - phi_of(-a - s)
             truth = (gap / phi_of(a)).log1p()
-            depth = min(float(at), 0.0)
-            assert float(abs(arb(float(value)) / truth - 1).mid()) <= 0.5 * (64 + 20 * depth * depth) * U, (at, shift)
+            allowed = (STEP_UNITS + 20 * at * at) * U
+            assert float(abs(arb(float(value)) / truth - 1).mid()) <= 0.5 * allowed, (at, shift)
 
 
 def test_pairs_hold_twice_the_digits():

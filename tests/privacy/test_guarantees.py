@@ -189,3 +189,33 @@ def test_calibrated_watcher_is_the_smallest_on_the_private_side(target):
         sigma_query=watcher.sigma_query * (1 - 1e-9),
     )
     assert cost(watcher) <= 0.05 < cost(smaller)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "shift"),
+    [
+        (112005587644.25198, 473296.41111324576),
+        (4592335380.527004, 95829.7162657512),
+        (6248915313.25183, 111788.395710241),
+        (2189636073.720106, 66168.51134598049),
+    ],
+)
+def test_profiles_of_enormous_shifts_that_once_fell_below(epsilon, shift):
+    """ε/μ and μ/2 nearly cancel there. With g = ε/μ - μ/2, δ = Φ(-g) - φ(g)·R(g + μ), and R(x) < 1/x."""
+    with mpmath.workdps(60):
+        gap = mpmath.mpf(epsilon) / shift - mpmath.mpf(shift) / 2
+        least = mpmath.ncdf(-gap) - mpmath.npdf(gap) / (gap + shift)
+        assert least <= gaussian_delta(epsilon, shift=shift) <= least * (1 + 1e-8)
+
+
+def test_conversion_keeps_its_digits_at_orders_next_to_one():
+    """log((α - 1)/α) from 1/α would be off by 2^-53/(α - 1)."""
+    for less in (1e-3, 1e-8, 1e-12):
+        alpha = 1.0 + less
+        with mpmath.workdps(60):
+            order = mpmath.mpf(alpha)
+            # A δ just below 1/α, so that the result is near 1 and little covers the rounding.
+            delta = float(1 / order - (1 + mpmath.log(order / (order - 1))) * (order - 1) / order)
+            truth = mpmath.log((order - 1) / order) - (mpmath.log(mpmath.mpf(delta)) + mpmath.log(order)) / (order - 1)
+        found = renyi_to_approximate(alpha, 0.0, delta=delta)
+        assert truth <= found <= float(truth) + 1e-3

@@ -19,7 +19,7 @@ from dpselect.numerics.pair import LEFT_OFF, difference, line
 from dpselect.numerics.plain import log_cdf_and_hazard, swelling
 from dpselect.numerics.rule import COARSE, DEEP, DROP, LATTICE
 from dpselect.numerics.strip import EFFORT, SLACK
-from dpselect.numerics.sums import LOG_CDF_UNITS, SHIFT_UNITS, Sums, U
+from dpselect.numerics.sums import LOG_CDF_UNITS, SHIFT_UNITS, STEP_UNITS, Sums, U
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -210,9 +210,8 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
                 reach = size * (far + 2.0)
                 if reach + size * size > SMALL_STEP:
                     return None
-                depth = min(low, 0.0)
                 rate = min(h * (h + far), 1.0)
-                exponent_error += count * size * (h * (64.0 + 20.0 * depth * depth) * U + rate * blur)
+                exponent_error += count * size * (h * (STEP_UNITS + 20.0 * low * low) * U + rate * blur)
                 growth_before += count * size * (h_before + size)
                 growth_after += count * size * (h_after + size)
                 if slope > 0.0:

@@ -115,7 +115,7 @@ _TABLES = _expansion(np.arange(-EDGE * FINE, EDGE * FINE + 1.0) / FINE)
 _TABLE_LOG_CDF, _TABLE_HAZARD = _TABLES[:2]
 #: The same of log Φ(y) + y²/2, which hardly bends, at the points -k/FINE, k ≤ _DEPTH·FINE.
 _DEPTH = 32.0
-_DEEP_TABLES = _expansion(np.arange(-_DEPTH * FINE, 1.0) / FINE)[:4]
+_DEEP_TABLES = _expansion(np.arange(-_DEPTH * FINE, 1.0) / FINE)[:5]
 _DEEP_TABLES[0] = np.log(0.5 * scaled_tail(np.arange(_DEPTH * FINE, -1.0, -1.0) / FINE))
 _DEEP_TABLES[1] = _DEEP_TABLES[1] - np.arange(_DEPTH * FINE, -1.0, -1.0) / FINE
 _DEEP_TABLES[2] = _DEEP_TABLES[2] + 0.5

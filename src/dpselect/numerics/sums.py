@@ -22,6 +22,8 @@ from dpselect.numerics.rule import Plan
 U = 2.0**-53
 #: log Φ as computed is off by at most (16 + 4·max(y, 0)²) units, relatively; a shift by at most 6.
 LOG_CDF_UNITS, SHIFT_UNITS = 16.0, 6.0
+#: A small difference of log Φ by at most (80 + 20y²) units, relatively; times the hazard, that falls in y.
+STEP_UNITS = 80.0
 
 
 class Sums(NamedTuple):
@@ -122,10 +124,9 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
                 small = furthest + size * size <= SMALL_STEP
                 settled = settled & small
                 left, step_reach = np.where(small, left, 0.0), np.where(small, furthest, 0.0)
-                depth = np.minimum(end.low, 0.0)
                 rate = np.minimum(hazard * (hazard + end.far), 1.0)
                 exponent_error = exponent_error + factor.count * size * (
-                    hazard * (64.0 + 20.0 * depth * depth) * U + rate * end.blur
+                    hazard * (STEP_UNITS + 20.0 * end.low * end.low) * U + rate * end.blur
                 )
                 for side, falling in ((0, slope > 0.0), (1, slope < 0.0)):
                     growths[side] = growths[side] + factor.count * size * (end.hazards[side] + size)

@@ -15,8 +15,8 @@ from dpselect.checks import FloatArray, broadcast, non_negative, unwrap
 from dpselect.privacy.classical import upward
 from dpselect.privacy.renyi import orders
 
-#: Covers the rounding of a few double-precision operations.
-_UP = 1.0 + 1e-14
+#: Covers the three roundings of α·η²/8, and more.
+_UP = 1.0 + 2.0**-50
 
 
 def range_rho(spread: ArrayLike) -> float | FloatArray:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, non_negative, numbers, one, probability, refuse
 
-_UP = 1.0 + 1e-14
+#: Covers the five roundings of τ + log(1/δ)/(α - 1), a sum of positive terms, and more: a logarithm has two units.
+_UP = 1.0 + 2.0**-49
 
 
 def _curve(alpha: ArrayLike, renyi: ArrayLike) -> list[FloatArray]:
@@ -46,6 +47,9 @@ def renyi_to_approximate(alpha: ArrayLike, renyi: ArrayLike, *, delta: float) ->
     """
     orders, values = _curve(alpha, renyi)
     log_delta = math.log(one(probability, "delta", delta))
-    found = values + np.log1p(-1.0 / orders) - (log_delta + np.log(orders)) / (orders - 1.0)
-    best = float(np.min(found))
-    return max(0.0, best + abs(best) * 1e-14 + 1e-15)
+    less, log_order = orders - 1.0, np.log(orders)
+    log_less = np.log(less)
+    found = values + (log_less - log_order) - (log_delta + log_order) / less
+    # The terms may cancel, so the roundings (at most eight each) are those of their sizes.
+    sizes = values + np.abs(log_less) + log_order + (log_order - log_delta) / less
+    return max(0.0, float(np.min(found + 2.0**-49 * sizes)))

@@ -108,7 +108,8 @@ def _delta_from_rho(rho: float, epsilon: float) -> float:
     exponent += less_one * np.log(less_one / order) - np.log(order)
     # Each term is good to a few units in its own last place, and none exceeds the sum of their sizes.
     doubt = (less_one * (order * rho + epsilon) + 20.0 + np.log(order)) * 2.0**-46
-    return min(1.0, math.exp(min(0.0, float(np.min(exponent + doubt)))))
+    # The exponential's own unit is far within the doubt; what underflows is not nothing.
+    return min(1.0, math.nextafter(math.exp(min(0.0, float(np.min(exponent + doubt)))), math.inf))
 
 
 def _smallest(fits: Callable[[float], bool], *, start: float) -> float:

@@ -17,36 +17,44 @@ from dpselect.numerics.roots import smallest_safe_batch
 _SQRT_HALF = np.sqrt(0.5)
 _NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(12))
 _NODES = _NODES + 0.5
-#: The relative error of the formulas below stays under this; profiles are rounded up by it.
-_ROUNDING = 1e-11
+_U = 2.0**-53
 
 
 def _mills(x: FloatArray) -> FloatArray:
+    """R(x) = (1 - Φ(x))/φ(x)."""
     return np.asarray(np.sqrt(np.pi / 2) * erfcx(x * _SQRT_HALF))
 
 
 def _profile(epsilon: FloatArray, shift: FloatArray) -> FloatArray:
-    """δ_G rounded up, for ε ≥ 0 and shift > 0."""
+    """δ_G rounded up, for ε ≥ 0 and shift > 0, each off by at most 4 units in the last place.
+
+    Roundings, in units u = 2^-53 and relative to the result, with g = ε/μ - μ/2:
+
+    * g is off by at most 8u·(ε/μ + μ/2), ε's and μ's own errors included. δ = ∫_0^∞ φ(g + s)(1 - e^(-μs)) ds, so
+      -∂(log δ)/∂g = g + E[s], and by likelihood ratio E[s] is largest as μ → 0: at most R/(1 - gR) ≤ max(g, 0) + 2.
+      In μ itself the logarithm changes by at most ∂(log δ)/∂(log μ) ≤ 1: 4u.
+    * exp(-g²/2) is off by (g² + 2)u, erfcx by 4u; 1 - xR, which is at least 1/(x² + 3), by 8u(x² + 3), x ≤ g + 1/2; a
+      difference of Mills ratios half apart or more by 40u(g² + 4); twelve nodes leave off less than 1e-30.
+
+    All of it is doubled below. What underflows is below 1e-300, which is added.
+    """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        gap = epsilon / shift - 0.5 * shift  # -(μ/2 - ε/μ)
+        reach = epsilon / shift
+        gap = reach - 0.5 * shift  # -(μ/2 - ε/μ)
         # e^ε·φ(gap + μ) = φ(gap), so δ = φ(gap)·(R(gap) - R(gap + μ)) with R the Mills ratio, R' = xR - 1.
         density = np.exp(-0.5 * gap * gap) / np.sqrt(2 * np.pi)
         fall = np.zeros_like(gap)
         for node, weight in zip(_NODES, _WEIGHTS, strict=True):
             x = gap + node * shift
             fall += weight * (1.0 - x * _mills(x))
-        narrow = density * shift * fall
-        # Far up the tail 1 - xR cancels; it is below 1/x² there, and stays above a tenth of that.
-        far = gap > 1e4
-        wide = np.where(
-            gap > -5.0,
-            density * (_mills(gap) - _mills(gap + shift)),
-            ndtr(-gap) - np.exp(epsilon - 0.5 * np.square(gap + shift)) * _mills(gap + shift) / np.sqrt(2 * np.pi),
-        )
-        result = np.where(shift < 0.5, np.where(far, density * shift, narrow), wide)
-    result = np.where(np.isnan(result), 0.0, np.maximum(result, 0.0))
-    # What underflows is still positive.
-    return np.minimum(result * (1.0 + _ROUNDING) + 1e-300, 1.0)
+        far = density * _mills(gap + shift)
+        wide = np.where(gap > -5.0, density * _mills(gap) - far, ndtr(-gap) - far)
+        result = np.where(shift < 0.5, density * shift * fall, wide)
+        tail = np.maximum(gap, 0.0)
+        units = 2.0 * (8.0 * (tail + 2.0) * (reach + 0.5 * shift) + 44.0 * (gap * gap + 4.0))
+        result = result * (1.0 + _U * np.minimum(units, 2.0**60)) + 1e-300
+    # Beyond all doubles, ε/μ is infinite and δ below 1e-300.
+    return np.minimum(np.where(np.isnan(result), np.where(gap > 0.0, 1e-300, 1.0), np.maximum(result, 1e-300)), 1.0)
 
 
 def gaussian_delta(epsilon: ArrayLike, *, shift: ArrayLike) -> float | FloatArray:
@@ -66,7 +74,8 @@ def selection_delta(epsilon: ArrayLike, *, shift: ArrayLike, outputs: ArrayLike)
         shift=non_negative("shift", shift),
         outputs=counts("outputs", outputs, least=1),
     )
-    return unwrap(np.minimum(n * gaussian_delta(eps, shift=mu), 1.0))
+    # One rounding more.
+    return unwrap(np.minimum(np.nextafter(n * gaussian_delta(eps, shift=mu), np.inf), 1.0) * (mu > 0.0))
 
 
 def selection_epsilon(delta: ArrayLike, *, shift: ArrayLike, outputs: ArrayLike = 1) -> float | FloatArray:

@@ -15,6 +15,11 @@ from dpselect.numerics.moment import log_negative_moment
 ORDERS: FloatArray = 1.0 + np.geomspace(1e-3, 1e6, 721)
 
 
+#: Covers 32 roundings. The formulas below have at most a dozen each, products and sums of positive terms, the rounding
+#: of μ (four) included.
+_UP = 1.0 + 2.0**-48
+
+
 def orders(alpha: ArrayLike) -> FloatArray:
     """Rényi orders: above 1 and finite."""
     array = numbers("alpha", alpha)
@@ -31,7 +36,7 @@ def selection_renyi(alpha: ArrayLike, *, shift: float, outputs: float) -> float 
     """
     a = orders(alpha)
     n = one(counts, "outputs", outputs, least=1)
-    return unwrap((a * shift * shift / 2.0 + math.log(n) / (a - 1.0)) * (1.0 + 1e-14))
+    return unwrap((a * shift * shift / 2.0 + math.log(n) / (a - 1.0)) * _UP)
 
 
 @functools.lru_cache(maxsize=256)
@@ -76,7 +81,7 @@ def zhu_wang_renyi(
         + 2.0 * grown * square / sigma_query**2
         + np.maximum(log_moments, 0.0) / (gammas * (grown - 1.0))
     )
-    return unwrap(bounds.min(axis=-1) * (1.0 + 1e-13))
+    return unwrap(bounds.min(axis=-1) * _UP)
 
 
 def zhu_wang_renyi_as_published(

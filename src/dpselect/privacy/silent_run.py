@@ -35,4 +35,5 @@ def silent_probability(
     chance = log_integral(
         [number], Pair([slope.high], [slope.low]), Pair([offset.high], [offset.low]), exact=exact_inputs
     )
-    return min(1.0, math.exp(float(chance.upper)) * (1.0 + 1e-14))
+    # The exponential is within a unit in its last place; next to 0 that is all of it.
+    return min(1.0, math.nextafter(math.exp(float(chance.upper)) * (1.0 + 2.0**-51), math.inf))
