@@ -221,9 +221,9 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         parts.append(Part(count, slope, base, log_cdf, rest, reach, deep))
     # The roundings of heights, and what the peak's own place leaves off.
     height_error += U * (len(factors) + 6.0) * reaches
-    raw = added_up_alone(
-        x, step, planned.first, None if move is None else translation, parts, planned.on_lattice, nodes
-    )
+    if growth_before > 700.0 or growth_after > 700.0:
+        return None
+    raw = added_up_alone(x, step, planned.first, translation, parts, planned.on_lattice, nodes)
     whole = step * raw.whole
     outer_before, outer_after = step * math.exp(raw.first), step * math.exp(raw.last)
     ratio_before, ratio_after = math.exp(raw.first - raw.second), math.exp(raw.last - raw.last_but_one)

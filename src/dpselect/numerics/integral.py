@@ -192,7 +192,10 @@ def _in_chunks(
 
 
 def _one_ratio(cell: list[Factor], number: int, exact: ExactInputs | None) -> tuple[float, float]:
-    if not any(factor.count > 0.0 and factor.shift > 0.0 for factor in cell):
+    for factor in cell:
+        if factor.count > 0.0 and factor.shift > 0.0:
+            break
+    else:
         return 0.0, 0.0
     settled = _attempt(one_log_ratio, cell)
     if settled is not None:
@@ -220,8 +223,7 @@ def _attempt(
 ) -> tuple[float, float] | None:
     """The rule on one cell; ``None`` also where the doubles end."""
     try:
-        with np.errstate(all="ignore"):
-            return settle(cell)
+        return settle(cell)
     except (ArithmeticError, ValueError):
         return None
 

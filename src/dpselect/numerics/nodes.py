@@ -107,7 +107,7 @@ def added_up_alone(
     x: float,
     step: float,
     first: float,
-    translation: float | None,
+    translation: float,
     parts: Sequence[Part],
     on_lattice: bool,
     nodes: float,
@@ -120,7 +120,7 @@ def added_up_alone(
     heights -= x
     heights *= offsets
     exponent = None
-    if translation is not None:
+    if translation:
         exponent = offsets + (x - 0.5 * translation)
         exponent *= translation
     for part in parts:
@@ -131,10 +131,10 @@ def added_up_alone(
             y = offsets * part.slope
             y += part.base
             rises = log_ndtr(y)
-            if exponent is not None and part.left:
+            if part.left:
                 steps = small_log_cdf_step_of_few(y, part.left, rises, reach=part.reach)
                 steps *= part.count
-                exponent += steps
+                exponent = steps if exponent is None else np.add(exponent, steps, out=exponent)
             if part.deep:
                 rises = _deep_rises(part, offsets, y)
             else:
