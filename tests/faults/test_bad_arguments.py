@@ -38,8 +38,8 @@ ODD += [
 ODD += [np.datetime64("2013-01-01"), Fraction(1, 3), Decimal("0.1"), Decimal("nan"), date(2013, 1, 1), FAMILY, range(3)]
 RIGHT = [FAMILY, 0.5, 1.0, 3, 9, 0.1, "largest", [0.1, 0.2, 0.3], "2013-01-01", "2013-01-31", ["a", "b"], "day"]
 SECONDS = 30
-#: What mechanisms and planner call with values they have checked.
-INNER = {"losses", "noisy_threshold", "offset"}
+#: Kept with a class as data, and called with numbers it has checked.
+FORMULAS = {"bound"}
 
 
 def callables():
@@ -60,13 +60,19 @@ def callables():
         FAMILY,
         dp.GaussianNoisyMax(FAMILY, sigma=1.0),
         dp.GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=1.0, sigma_query=1.0),
+        dp.LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0),
+        dp.ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0),
+        dp.ExponentialMechanism(FAMILY, scale=1.0),
+        dp.PermuteAndFlip(FAMILY, scale=1.0),
+        dp.LaplaceNoisyMax(FAMILY, scale=1.0),
         tables.Calendar("2013-01-01", "2013-01-31"),
         tables.Categories(["a", "b"]),
     ]
     for thing in made:
-        for name, method in inspect.getmembers(thing, inspect.ismethod):
-            if not name.startswith("_") and name not in INNER:
-                found[f"{type(thing).__name__}.{name}"] = method
+        for name in dir(thing):
+            static = isinstance(inspect.getattr_static(thing, name), staticmethod)
+            if not name.startswith("_") and name not in FORMULAS and (static or inspect.ismethod(getattr(thing, name))):
+                found[f"{type(thing).__name__}.{name}"] = getattr(thing, name)
     return found
 
 
@@ -132,6 +138,12 @@ def attempt(name, thing, seed):
 def test_a_bad_argument_is_refused_in_the_package_s_own_words(name):
     wrong = [told for seed in range(20) if (told := attempt(name, CALLABLES[name], seed))]
     assert not wrong, "\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize("threshold", [1e7, -1e7, 1e12, 1e100, -1e300])
+def test_a_threshold_that_nothing_reaches_is_refused_at_once(threshold):
+    with pytest.raises(dp.InvalidParameter, match="within 1,000,000 times the range"):
+        dp.GaussianAboveThreshold.calibrated(FAMILY, threshold=threshold, epsilon=1.0, horizon=50)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, counts, finite, one, positive, refuse
+from dpselect.checks import FloatArray, broadcast, counts, finite, non_negative, one, positive, refuse
 from dpselect.errors import InvalidData, StateRefused
 from dpselect.mechanisms.catalogue import of_kind
 from dpselect.mechanisms.outcomes import noise_of
@@ -55,7 +55,8 @@ class AboveThreshold(ABC):
     @classmethod
     def offset(cls, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
         """How far the threshold is moved so that a value on the line is ⊤ half of the time: 0 for symmetric noise."""
-        return np.zeros(np.broadcast_shapes(np.shape(scale_threshold), np.shape(scale_query)))
+        first, second = positive("scale_threshold", scale_threshold), positive("scale_query", scale_query)
+        return np.zeros(broadcast(scale_threshold=first, scale_query=second)[0].shape)
 
     @cached_property
     def level(self) -> float:
@@ -124,7 +125,11 @@ class AboveThreshold(ABC):
     @staticmethod
     def from_state(state: dict[str, Any]) -> AboveThreshold:
         """The mechanism that :meth:`state` described; anything else is refused."""
+        if not isinstance(state, dict) or not isinstance(state.get("kind"), str) or state["kind"] not in dict(_kinds()):
+            raise StateRefused("the saved mechanism is none of this package's")
         kind = dict(_kinds())[state["kind"]]
+        if missing := {"lower", "upper", "sensitivity", "monotone", "threshold", *kind.noise_names} - state.keys():
+            raise StateRefused(f"the saved mechanism lacks {', '.join(sorted(missing))}")
         family = QueryFamily(**{name: state[name] for name in ("lower", "upper", "sensitivity", "monotone")})
         found: AboveThreshold = kind(family, **{name: state[name] for name in ("threshold", *kind.noise_names)})
         if found.state() != state:
@@ -133,6 +138,7 @@ class AboveThreshold(ABC):
 
     def noisy_threshold(self, *, entropy: Entropy = SYSTEM_ENTROPY) -> NoisyThreshold:
         """Draw the noise of a threshold."""
+        noise_of(entropy)
         scale_threshold, scale_query = self.scales
         return NoisyThreshold(
             self.level, scale_threshold=scale_threshold, scale_query=scale_query, law=self.law, entropy=entropy
@@ -226,8 +232,14 @@ class ClassicalAboveThreshold(AboveThreshold):
         upper: ArrayLike | None = None,
     ) -> FloatArray:
         """The closed form in doubles; threshold and range do not matter to it."""
-        costs = (family.sensitivity / np.asarray(scale) for scale in (scale_threshold, scale_query))
-        counted = np.broadcast_arrays(below, above)
+        check_family(family)
+        first, second, *counted = broadcast(
+            scale_threshold=positive("scale_threshold", scale_threshold),
+            scale_query=positive("scale_query", scale_query),
+            below=non_negative("below", below),
+            above=non_negative("above", above),
+        )
+        costs = family.sensitivity / first, family.sensitivity / second
         return np.asarray(cls.bound(*costs, *counted, monotone=family.monotone))
 
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray
+from dpselect.checks import FloatArray, broadcast, positive
 from dpselect.mechanisms.above_threshold import ClassicalAboveThreshold
 from dpselect.noise.quantiles import EXPONENTIAL, Law
 from dpselect.privacy.classical_threshold import TranscriptBound, exponential_bound
@@ -53,7 +53,10 @@ class ExponentialAboveThreshold(ClassicalAboveThreshold):
 
         P(b_Z·E' ≥ b_X·E + t) = e^(−t/b_Z)·b_Z/(b_X + b_Z) for t ≥ 0, and the mirrored formula for t < 0.
         """
-        first, second = np.asarray(scale_threshold, dtype=np.float64), np.asarray(scale_query, dtype=np.float64)
+        first, second = broadcast(
+            scale_threshold=positive("scale_threshold", scale_threshold),
+            scale_query=positive("scale_query", scale_query),
+        )
         wider = np.maximum(first, second)
         offset = wider * (np.log(2.0) - np.log1p(np.minimum(first, second) / wider))
         return np.asarray(np.where(second > first, offset, -offset))

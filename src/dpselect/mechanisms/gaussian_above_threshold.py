@@ -13,6 +13,7 @@ from dpselect.checks import (
     FloatArray,
     broadcast,
     counts,
+    finite,
     non_negative,
     one,
     positive,
@@ -30,6 +31,9 @@ from dpselect.privacy.conversions import renyi_to_approximate
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
 from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
+
+#: How far outside a calibrated threshold may lie, in widths of the range: no question would ever reach it there.
+_FARTHEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class GaussianAboveThreshold(AboveThreshold):
         upper: ArrayLike | None = None,
     ) -> FloatArray:
         """The tight losses of THEORY §2."""
+        check_family(family)
         return np.asarray(
             transcript_epsilon(
                 lower=family.lower if lower is None else lower,
@@ -141,8 +146,11 @@ class GaussianAboveThreshold(AboveThreshold):
     @staticmethod
     def shifts(family: QueryFamily, *, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
         """How far each output event of a capped run moves, in standard deviations (THEORY §3)."""
-        moves = 1.0 if family.monotone else 4.0
-        first, second = np.square(scale_threshold), np.square(scale_query)
+        moves = 1.0 if check_family(family).monotone else 4.0
+        first, second = broadcast(
+            scale_threshold=np.square(positive("scale_threshold", scale_threshold)),
+            scale_query=np.square(positive("scale_query", scale_query)),
+        )
         return np.asarray(family.sensitivity * np.sqrt(1.0 / first + moves / second))
 
     def _shift(self) -> float:
@@ -195,8 +203,8 @@ class GaussianAboveThreshold(AboveThreshold):
         """The smallest noise at ``ratio`` = σ_Z/σ_X that costs at most ``epsilon``.
 
         Give a ``horizon`` for a run that stops at its first ⊤, or the transcript (``below``, ``above``) that is to
-        be affordable. With a threshold outside the range the cost need not fall with the noise; the answer still costs
-        at most ``epsilon``, but may not be the smallest that does.
+        be affordable. A threshold may lie outside the range by a million times its width, no more. Outside, the cost
+        need not fall with the noise; the answer still costs at most ``epsilon``, but may not be the smallest that does.
 
         >>> from dpselect import QueryFamily
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
@@ -210,6 +218,9 @@ class GaussianAboveThreshold(AboveThreshold):
             raise refuse("horizon", horizon, "given, or else below and above, and not both")
         if check_family(family).sensitivity == 0:
             raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is no smallest one")
+        line = one(finite, "threshold", threshold)
+        if not family.lower - _FARTHEST * family.width <= line <= family.upper + _FARTHEST * family.width:
+            raise refuse("threshold", threshold, f"within {_FARTHEST:,.0f} times the range of the queries")
 
         def at(sigma: float) -> GaussianAboveThreshold:
             return cls(family, threshold=threshold, sigma_threshold=sigma, sigma_query=proportion * sigma)

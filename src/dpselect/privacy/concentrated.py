@@ -49,8 +49,8 @@ def range_renyi(alpha: ArrayLike, spread: ArrayLike) -> float | FloatArray:
     (0.00249..., 0.09...)
     """
     order, eta = broadcast(alpha=orders(alpha), spread=non_negative("spread", spread))
-    simple = np.minimum(order * eta * eta * 0.125 * _UP, eta)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        simple = np.minimum(order * eta * eta * 0.125 * _UP, eta)
         less = order - 1.0
         high, low, base = (_log_expm1(part * eta) for part in (order, less, np.ones_like(order)))
         # log K = high − base and log(K − 1) = η + low − base: both without cancellation of their own.

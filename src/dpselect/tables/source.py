@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.metadata import entry_points
@@ -275,7 +276,15 @@ def _connected(url: str, engine: str, settings: Mapping[str, Any]) -> Any:
     wanted = {name: value for name, value in wanted.items() if name not in named} | dict(settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return _ibis().connect(url, **wanted)
+        connection = _ibis().connect(url, **wanted)
+    if engine == "sqlite":  # Python 3.13 warns of one that nobody closed
+        weakref.finalize(connection, _close, connection.con)
+    return connection
+
+
+def _close(connection: Any) -> None:
+    with suppress(Exception):  # closed already, or opened by another thread
+        connection.close()
 
 
 def _engine_name_or_none(scheme: str) -> str | None:
