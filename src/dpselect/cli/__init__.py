@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 #: Bytes of address space below which the libraries underneath crash while they are loaded, instead of saying so.
-_LEAST_MEMORY = 4 * 2**30
+_LEAST_MEMORY = 2560 * 2**20
 #: Seconds between being asked to end and ending in any case.
 _PATIENCE = 8
 #: The exit code, once all was said; empty before.
@@ -33,6 +33,7 @@ def _prepare_process() -> str | None:
         return None
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each of its threads reserves memory
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     if limit < _LEAST_MEMORY:
         return f"error: ulimit -v allows {limit // 2**20} MiB, and dpselect needs {_LEAST_MEMORY // 2**20}; raise it"
     return None

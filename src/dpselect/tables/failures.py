@@ -101,6 +101,10 @@ def engine_failures(doing: str, *, likely: str = BROKEN_FILE, package: str | Non
         reason = known_reason(failure)
         told = f"{doing} failed: {reason}" if reason else _unknown(doing, failure, likely)
         raise SourceError(told + _in_its_own_words(failure)) from None
+    except BaseException as failure:
+        if type(failure).__name__ != "PanicException":  # what Polars raises in place of an error, and no Exception
+            raise
+        raise SourceError(_unknown(doing, failure, likely) + _in_its_own_words(failure)) from None
 
 
 def _not_imported(doing: str, failure: ImportError, package: str | None) -> str:
@@ -117,11 +121,11 @@ def _causes(failure: BaseException) -> list[BaseException]:
     return causes
 
 
-def _unknown(doing: str, failure: Exception, likely: str) -> str:
+def _unknown(doing: str, failure: BaseException, likely: str) -> str:
     return f"{doing} failed ({type(failure).__name__}); likely causes: {likely}"
 
 
-def _in_its_own_words(failure: Exception) -> str:
+def _in_its_own_words(failure: BaseException) -> str:
     if not os.environ.get("DPSELECT_DEBUG"):
         return ""
     from dpselect.secrets import without_secrets
