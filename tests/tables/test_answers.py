@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dpselect.errors import InvalidParameter
-from dpselect.tables import Calendar, Categories, CuratorReport, Question, bounded_query, open_source, series_query
+from dpselect.tables import Calendar, CuratorReport, Question, bounded_query, open_source, series_query
 
 DAYS = Calendar("2013-01-01", "2013-01-03")
 
@@ -166,7 +166,7 @@ def test_the_curator_declares_what_one_person_can_change():
         with pytest.raises(InvalidParameter):
             declared(**wrong)
     with pytest.raises(InvalidParameter, match="a Calendar"):
-        series_query(days, time="day", value="n", candidates=Categories(["a"]), maximum=1, population=1)
+        series_query(days, time="day", value="n", candidates=["a"], maximum=1, population=1)
     with pytest.raises(InvalidParameter, match="maximum must be positive"):
         series_query(days, time="day", value="n", candidates=DAYS, maximum=0, population=1)
 
