@@ -396,7 +396,7 @@ FAULTS = [
     fault(
         "the shift has one move per question",
         GAUSSIAN,
-        "moves = 1.0 if family.monotone else 4.0",
+        "moves = 1.0 if check_family(family).monotone else 4.0",
         "moves = 1.0",
         f"{EXACT}::test_questions_that_move_against_each_other_need_both_moves_in_the_shift",
         quick=True,
@@ -404,8 +404,8 @@ FAULTS = [
     fault(
         "a profile without the number of outputs",
         "privacy/profiles.py",
-        "np.minimum(n * gaussian_delta(eps, shift=mu), 1.0)",
-        "np.minimum(gaussian_delta(eps, shift=mu) / n, 1.0)",
+        "np.nextafter(n * gaussian_delta(eps, shift=mu), np.inf)",
+        "np.nextafter(gaussian_delta(eps, shift=mu) / n, np.inf)",
         EXACT,
         BOUNDS,
     ),
