@@ -52,7 +52,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerFilt
 
 
 class TestContract(contract.TestContract):  # type: ignore[misc]
-    """Everything that is asked of filters in memory; three things mean something else where books live in a ledger."""
+    """Everything that is asked of filters in memory; two things mean something else where books live in a ledger."""
 
     def test_a_saved_filter_goes_on_where_it_was(self, fresh: LedgerFilter) -> None:
         for _ in range(3):
@@ -64,7 +64,7 @@ class TestContract(contract.TestContract):  # type: ignore[misc]
         assert (again.spent, again.remaining, again.limit) == (fresh.spent, fresh.remaining, fresh.limit)
         assert again.epsilon(delta=1e-3) == fresh.epsilon(delta=1e-3)
 
-    def test_a_state_that_cannot_be_is_refused(self, fresh: LedgerFilter) -> None:
+    def test_no_saved_state_takes_the_place_of_the_ledger(self, fresh: LedgerFilter) -> None:
         for state in (fresh.state(), {}, None):
             with pytest.raises(StateRefused, match="live in a ledger"):
                 type(fresh).from_state(state)  # type: ignore[arg-type]
