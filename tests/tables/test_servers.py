@@ -124,6 +124,27 @@ def test_a_killed_connection_and_a_time_limit_are_told_apart(place):
         assert "own words" not in text
 
 
+def test_a_query_that_somebody_ended_is_told_from_a_time_limit(place):
+    source = open_source(place.url("meters"), table="half hours")
+    backend, over = source.get_backend(), threading.Event()
+    slow = source.select(s=pg_sleep(100.0)) if place.scheme == "postgres" else source.select(s=sleep(100.0))
+    number = backend.con.info.backend_pid if place.scheme == "postgres" else backend.con.thread_id()
+    ending = f"SELECT pg_cancel_backend({number})" if place.scheme == "postgres" else f"KILL QUERY {number}"
+
+    def end_it() -> None:  # again and again: the first may come before the query does
+        while not over.wait(0.3):
+            place.run(ending)
+
+    other = threading.Thread(target=end_it)
+    other.start()
+    try:
+        assert "somebody ended the query" in told(lambda: fetched(slow, doing="asking"))
+    finally:
+        over.set()
+        other.join()
+        backend.disconnect()
+
+
 def test_the_server_s_own_words_come_only_when_asked_for(place, monkeypatch):
     monkeypatch.setenv("DPSELECT_DEBUG", "1")
     text = told(lambda: ask(place.url("nowhere"), "half hours"))

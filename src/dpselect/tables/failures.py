@@ -20,6 +20,7 @@ BROKEN_FILE = "in a file, a row with too many or too few fields, an open quote, 
 _REFUSED = "the server refused the name or the password"
 _NOT_ALLOWED = "this user may not read the table; ask for the right to SELECT it"
 _TOO_LONG = "the server's time limit ended it; ask for a longer one, or for a shorter period"
+_STOPPED = "somebody ended the query on the server, or a limit of its own did; ask again"
 _ENDED = "the server ended the connection; see whether it runs, and ask again"
 _NOBODY = "no server answers there; check the address and that it runs"
 _DISK = "no space is left on the disk; make room, or point temp_directory elsewhere"
@@ -43,7 +44,8 @@ _POSTGRES = {
 _MYSQL = {
     **dict.fromkeys((1045, 1698), _REFUSED),
     **dict.fromkeys((1044, 1142, 1143, 1227, 1370), _NOT_ALLOWED),
-    **dict.fromkeys((1205, 1317, 1969, 3024), _TOO_LONG),
+    **dict.fromkeys((1205, 1969, 3024), _TOO_LONG),
+    1317: _STOPPED,
     **dict.fromkeys((1053, 1077, 1080, 1927, 2006, 2013, 2055), _ENDED),
     **dict.fromkeys((2002, 2003, 2005), _NOBODY),
     **dict.fromkeys((1021, 1114), _DISK),
@@ -149,6 +151,8 @@ def known_reason(failure: BaseException) -> str | None:
     if isinstance(failure, OSError) and failure.errno == errno.ENOMEM:
         return _MEMORY
     if sqlstate := getattr(failure, "sqlstate", None):
+        if sqlstate == "57014" and "timeout" not in str(failure):  # one code for a time limit and for a cancellation
+            return _STOPPED
         fitting = [code for code in _POSTGRES if str(sqlstate).startswith(code)]
         return _POSTGRES[max(fitting, key=len)] if fitting else None
     module = type(failure).__module__
