@@ -84,7 +84,7 @@ def test_an_unreadable_file_is_named(dpselect: Callable[..., object], tmp_path: 
         (("--budget", "0"), "--budget must be positive"),
         (("--sigma-query", "1"), "--sigma-query needs --sigma-threshold"),
         (("--user", "x"), "--user does not go with questions on standard input"),
-        (("--expect", "0"), "--expect must be from 1"),
+        (("--expect", "0"), "must be a share such as 10%"),
         (("--questions", "0"), "--questions must be 1 or more"),
         (("--clip", "1,2,3"), "must be a width"),
         (("--clip", "-1"), "must be a width"),

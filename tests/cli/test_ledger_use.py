@@ -43,7 +43,7 @@ def test_a_story_of_three_questions(ask: Callable[..., object], tmp_path: Path) 
 def test_a_watch_is_charged_a_stretch_at_a_time_and_settled_at_its_cost(
     ask: Callable[..., object], tmp_path: Path
 ) -> None:
-    ran = ask("watch", "--threshold", 25, "--budget", 60, "--total", 100, "--json")
+    ran = ask("watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 60, "--total", 100, "--json")
     assert ran.code in (0, 3), ran.err
     last = ran.lines[-1]
     assert (last["ledger_entry"], last["repeated"]) == (2, 0)
@@ -55,7 +55,7 @@ def test_a_watch_is_charged_a_stretch_at_a_time_and_settled_at_its_cost(
 
 
 def test_a_watch_asked_again_is_repeated_and_costs_nothing(ask: Callable[..., object], tmp_path: Path) -> None:
-    options = ["watch", "--threshold", 25, "--budget", 60, "--json"]
+    options = ["watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 60, "--json"]
     first = ask(*options, "--total", 100)
     with Ledger.open(tmp_path / "homes.ledger") as ledger:
         before = ledger.balance()
@@ -68,11 +68,11 @@ def test_a_watch_asked_again_is_repeated_and_costs_nothing(ask: Callable[..., ob
     assert again.lines[-1]["spent"] == first.lines[-1]["spent"]
     with Ledger.open(tmp_path / "homes.ledger") as ledger:
         assert ledger.balance() == before
-    paid = ask("watch", "--threshold", 25, "--budget", 30, "--key", "second", "--json")
+    paid = ask("watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 30, "--key", "second", "--json")
     assert paid.lines[-1]["repeated"] == 0
-    afresh = ask("watch", "--threshold", 25, "--budget", 1, "--afresh", "--json")
+    afresh = ask("watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 1, "--afresh", "--json")
     assert afresh.lines[-1]["repeated"] == 0
-    assert "repeated" in ask("watch", "--threshold", 25, "--budget", 60).out
+    assert "repeated" in ask("watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 60).out
 
 
 def test_a_table_that_cannot_be_read_costs_nothing(dpselect: Callable[..., object], tmp_path: Path) -> None:

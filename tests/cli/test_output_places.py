@@ -13,7 +13,7 @@ ASKED = (
     *("--from", "2013-01-01", "--to", "2013-01-31"),
 )
 PEAK = (*ASKED, "--epsilon", "1")
-WATCH = (*ASKED, "--threshold", "5", "--budget", "1")
+WATCH = (*ASKED, "--threshold", "5", "--budget", "1", "--anyway")
 PLAN = ("plan", "--candidates", "9", "--epsilon", "1", "--sensitivity", "1/100", "--only", "permute-and-flip")
 
 

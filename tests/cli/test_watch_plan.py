@@ -28,7 +28,7 @@ def plan(**changes: object) -> Plan:
 
 def test_a_plan_answers_a_stream(dpselect: Callable[..., object], tmp_path: Path) -> None:
     path = plan().save(tmp_path / "plan.toml")
-    ran = dpselect("watch", "--plan", path, stdin="0.1\n0.9\n0.2\n")
+    ran = dpselect("watch", "--plan", path, "--anyway", stdin="0.1\n0.9\n0.2\n")
     assert ran.code == 0, ran.err
     assert [line["answer"] for line in ran.lines[:-1]] == ["below", "above", "below"]
     assert ran.lines[-1]["budget"] == 1.0
@@ -41,7 +41,7 @@ def test_a_laplace_plan_answers_too_and_its_dry_run_says_so(dpselect: Callable[.
         tmp_path / "plan.toml"
     )
     assert "Laplace" in dpselect("watch", "--plan", path, "--dry-run").out
-    assert dpselect("watch", "--plan", path, stdin="0.9\n").lines[0]["answer"] == "above"
+    assert dpselect("watch", "--plan", path, "--anyway", stdin="0.9\n").lines[0]["answer"] == "above"
 
 
 def test_a_plan_for_a_table_must_be_for_its_family(
@@ -58,7 +58,7 @@ def test_a_plan_for_a_table_must_be_for_its_family(
 
     family = Question(user="meter", time="at", value="kwh", cap=10, population=20).family
     fitting = plan(family=family, epsilon=5000.0).save(tmp_path / "plan.toml")
-    ran = dpselect("watch", readings, *columns, "--plan", fitting, "--json")
+    ran = dpselect("watch", readings, *columns, "--plan", fitting, "--anyway", "--json")
     assert ran.code == 0, ran.err
     above = [line["period"] for line in ran.lines[:-1] if line["answer"] == "above"]
     assert above == ["2013-01-20", "2013-01-21", "2013-01-22"]

@@ -12,7 +12,7 @@ import pytest
 TABLE = ("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "2000")
 DATES = ("--from", "2013-01-01", "--to", "2013-01-31")
 PEAK = (*TABLE, *DATES, "--epsilon", "1")
-WATCH = (*TABLE, *DATES, "--budget", "1")
+WATCH = (*TABLE, *DATES, "--anyway", "--budget", "1")
 STREAM = ("watch", "--sensitivity", "1/1000", "--budget", "1")
 Run = Callable[..., Any]
 
@@ -101,7 +101,7 @@ def test_a_line_that_nothing_can_cross_is_warned_of(
 
 
 def test_a_line_outside_the_range_of_a_stream_is_warned_of(dpselect: Run) -> None:
-    assert "lies above" in dpselect(*STREAM, "--threshold", 2, "--sigma-threshold", 1, stdin="0.5\n").err
+    assert "lies above" in dpselect(*STREAM, "--threshold", 2, "--sigma-threshold", 1, "--anyway", stdin="0.5\n").err
     assert "lies" not in dpselect(*STREAM, "--threshold", 1, stdin="0.5\n").err
 
 
@@ -166,7 +166,7 @@ def test_a_long_list_is_cut_only_where_a_page_holds_it_whole(dpselect: Run, tmp_
     days = [f"2013-{month:02d}-{day:02d}" for month in (1, 2, 3) for day in range(1, 29)]
     table.write_text("meter,at,kwh\n" + "".join(f"h{home},{day},9\n" for home in range(20) for day in days))
     asked = ("watch", table, *TABLE[:-1], "20", "--from", "2013-01-01", "--to", "2013-03-28", "--threshold", "5")
-    spent = (*asked, "--budget", "100000", "--sigma-threshold", "0.1")
+    spent = (*asked, "--budget", "100000", "--sigma-threshold", "0.1", "--anyway")
     whole = dpselect(*spent)
     assert whole.code == 0, whole.err
     assert all(day in whole.out for day in days)

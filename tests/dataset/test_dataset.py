@@ -99,24 +99,24 @@ def test_plans_read_nothing_and_spend_nothing() -> None:
 
 def test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing(rows: Any) -> None:
     data = homes(rows, total=1.0)
-    data.peak(epsilon=0.5, **JANUARY)
+    data.peak(epsilon=0.5, anyway=True, **JANUARY)
     spent = data.spent
     assert 0.4 < spent <= 0.5
     with pytest.raises(BudgetExhausted, match="nothing was asked"):
-        data.watch(threshold=5, budget=0.75, **JANUARY)
+        data.watch(threshold=5, budget=0.75, anyway=True, **JANUARY)
     assert data.spent == spent
-    data.watch(threshold=5, budget=0.5, **JANUARY)
+    data.watch(threshold=5, budget=0.5, anyway=True, **JANUARY)
     with pytest.raises(BudgetExhausted):
-        data.peak(epsilon=0.45, **JANUARY)
+        data.peak(epsilon=0.45, anyway=True, **JANUARY)
 
 
 def test_a_column_that_is_not_there_costs_nothing(rows: Any) -> None:
     """Names of columns are looked at before the charge; readings after it."""
     data = homes(rows, value="kWh", total=1.0)
     with pytest.raises(SourceError, match="no column"):
-        data.peak(epsilon=0.5, **JANUARY)
+        data.peak(epsilon=0.5, anyway=True, **JANUARY)
     with pytest.raises(SourceError, match="no column"):
-        data.watch(threshold=5, budget=0.5, **JANUARY)
+        data.watch(threshold=5, budget=0.5, anyway=True, **JANUARY)
     assert data.spent == 0
 
 
@@ -129,7 +129,7 @@ def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any, monk
 
     monkeypatch.setattr(dp.Dataset, "read", fail)
     with pytest.raises(SourceError, match="went away"):
-        data.peak(epsilon=0.5, **JANUARY)
+        data.peak(epsilon=0.5, anyway=True, **JANUARY)
     assert data.spent > 0
 
 

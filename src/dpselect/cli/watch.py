@@ -6,13 +6,14 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 
 from dpselect.cli import screen, spent
 from dpselect.cli.again import Again
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
+from dpselect.cli.knowledge import Knowledge
 from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths, places
 from dpselect.errors import InvalidParameter, refuse_given
 
@@ -39,28 +40,34 @@ class LineOptions:
         The most all answers may cost (ε).
     plan
         All of this from a plan instead.
+    delta
+        δ of the guarantee; 0 is pure, and what is meant if left out.
+    mechanism
+        Whose noise; the one expected to do best if left out.
+    anyway
+        Ask also where the answers would hardly be better than a guess.
     clip
-        Cut questions to within this distance of the line, which costs less.
+        Gaussian noise by hand: cut questions to within this distance of the line.
     sigma_threshold
-        Noise of the line (σ_X); if left out, the least with which --expect answers ⊤ fit the budget.
+        Gaussian noise by hand: of the line (σ_X).
     sigma_query
-        Noise of each question (σ_Z); σ_X·√3 if left out (σ_X for a monotone family).
-    expect
-        How many ⊤ the noise is planned for; one in 10 if left out.
+        Gaussian noise by hand: of each question (σ_Z); σ_X·√3 if left out (σ_X for a monotone family).
     keep_threshold
-        One noisy line for all, not a new one after ⊤.
+        Gaussian noise by hand: one noisy line for all, not a new one after ⊤.
     """
 
     threshold: Number | None = None
     budget: Number | None = None
     plan: Annotated[Path | None, Parameter(metavar="PLAN.toml")] = None
+    delta: Number | None = None
+    mechanism: Literal["exponential", "laplace", "gaussian"] | None = None
+    anyway: bool = False
     clip: Widths | None = None
     sigma_threshold: Number | None = None
     sigma_query: Number | None = None
-    expect: Count | None = None
     keep_threshold: bool = False
 
-    def line(self) -> Line:
+    def line(self, knowledge: Knowledge) -> Line:
         """The line these options describe."""
         from dpselect.dataset import Line
         from dpselect.planning import load_plan
@@ -72,7 +79,9 @@ class LineOptions:
             budget=self.budget,
             clip=self.clip,
             noise=None if self.sigma_threshold is None else (self.sigma_threshold, self.sigma_query),
-            expect=self.expect,
+            delta=self.delta or 0,
+            mechanism=self.mechanism,
+            known=knowledge.known(),
             keep_threshold=self.keep_threshold,
             plan=None if self.plan is None else load_plan(self.plan),
         )
@@ -104,7 +113,8 @@ class StreamOptions:
         length = STREAM_LENGTH if self.questions is None else self.questions
         said = Family(sensitivity=table.sensitivity, lower=self.lower, upper=self.upper, monotone=table.monotone)
         if line.plan is None:
-            return plan_stream(said.family(), line, questions=length)
+            with screen.progress("Trying the mechanisms on simulated data") as move:
+                return plan_stream(said.family(), line, questions=length, progress=move)
         given = {"sensitivity": said.sensitivity, "lower": said.lower, "upper": said.upper}
         refuse_given("--plan, which says it", **given, monotone=said.monotone or None)
         return plan_stream(line.plan.family, line, questions=length)
@@ -115,6 +125,7 @@ def watch(
     /,
     *,
     options: LineOptions = LineOptions(),  # noqa: B008 - frozen
+    knowledge: Knowledge = Knowledge(),  # noqa: B008
     stream: StreamOptions = StreamOptions(),  # noqa: B008
     periods: Periods = Periods(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
@@ -137,17 +148,18 @@ def watch(
     In Python: dp.Dataset("readings.parquet", user=…, …).watch(threshold=14, budget=1, start=…, end=…),
     and SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
-    run.check(inputs=(*places(data), options.plan))
-    line = options.line()
+    run.check(inputs=(*places(data), options.plan, *knowledge.inputs))
+    line = options.line(knowledge)
     # Persons, or a series: a table. Otherwise what comes is one question a line.
     rows = (table.user is not None and table.sensitivity is None) or table.maximum is not None
     if data == "-" and not rows:
         _refuse_table(table, periods, run)
-        return _watch_stream(stream.plan(line, table), table, again, run)
+        return _watch_stream(stream.plan(line, table), table, again, run, anyway=options.anyway)
     refuse_given("a table, whose periods say which they are", onward=again.onward or None)
     dataset = table.dataset(data, run)
     candidates = periods.of(dataset)
-    plan = dataset.plan_watch(line, candidates)
+    with screen.progress("Trying the mechanisms on simulated data") as move:
+        plan = dataset.plan_watch(line, candidates, progress=move)
     screen.warn_of_the_line(plan, as_json=run.as_json)
     if run.dry_run:
         dataset.check(candidates)
@@ -158,7 +170,7 @@ def watch(
     with screen.progress("Adding up the table") as move:
         noise = "private" if run.seed is None else "reproducible"
         each = screen.emit_verdict(noise) if run.as_json else screen.say_nothing
-        answer = plan.ask(progress=move, each=each, key=again.key, afresh=again.afresh)
+        answer = plan.ask(progress=move, each=each, key=again.key, afresh=again.afresh, anyway=options.anyway)
     screen.show_answer(answer, as_json=run.as_json, named=_NAMED if run.report else None)
     run.keep(answer)
     run.show_curator(answer)
@@ -176,13 +188,17 @@ def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
     refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)
 
 
-def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run) -> int:
+def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, *, anyway: bool) -> int:
     from dpselect.cli.stream import answer_lines
 
     screen.warn_of_the_line(plan, as_json=run.as_json)
     if run.dry_run:
         screen.show_watch_plan(plan, as_json=run.as_json)
         return DONE
+    plan.insist(anyway=anyway)
+    if sys.stderr.isatty():
+        # For people; a machine finds it in the last record.
+        screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
     spent.begin(plan.settings.budget, ledger=table.ledger is not None)
     with again.book(table, run) as book:
         answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)

@@ -9,8 +9,9 @@
 
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.dataset import Dataset
+from dpselect.dataset.known import Known
 from dpselect.dataset.line import Line
 from dpselect.dataset.peak import Peak, PeakPlan
 from dpselect.dataset.watch import Watch, WatchPlan
 
-__all__ = ["Answer", "Dataset", "Line", "Peak", "PeakPlan", "Watch", "WatchPlan"]
+__all__ = ["Answer", "Dataset", "Known", "Line", "Peak", "PeakPlan", "Watch", "WatchPlan"]

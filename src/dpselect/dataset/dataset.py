@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dpselect.dataset import rows
 from dpselect.dataset.budget import Budget
 from dpselect.dataset.facts import Facts
+from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, LedgerError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dpselect.ledger import Ledger
     from dpselect.mechanisms.selection import Goal
     from dpselect.noise.entropy import Entropy
+    from dpselect.planning import Profile
     from dpselect.tables import BoundedQuery, Candidates
     from dpselect.tables.candidates import Every
 
@@ -146,14 +148,22 @@ class Dataset(Facts):
         start: str | None = None,
         end: str | None = None,
         every: Every | None = None,
+        delta: Fraction | float = 0,
+        mechanism: str | None = None,
+        expect: Fraction | float | None = None,
+        between: tuple[float, float] | None = None,
+        like: Profile | None = None,
         clip: tuple[float, float] | None = None,
-        expect: int | None = None,
         noise: tuple[float, float] | None = None,
         keep_threshold: bool = False,
+        anyway: bool = False,
         key: str | None = None,
         afresh: bool = False,
     ) -> Watch:
-        """Which periods reach the ``threshold``, asked in order within a pure budget.
+        """Which periods reach the ``threshold``, asked in order within a budget; pure unless ``delta`` is given.
+
+        The mechanism that is expected to do best is used, or the one that is asked for. Answers that would hardly be
+        better than a guess are refused and cost nothing, unless asked for ``anyway``.
 
         Parameters
         ----------
@@ -161,30 +171,36 @@ class Dataset(Facts):
             The line, in the readings' unit, and the most all answers may cost.
         start, end, every
             The public periods, both ends included.
-        clip : (number, number), optional
-            Cut readings to within these distances below and above the line, which costs less.
-        expect : int, optional
-            How many ⊤ the noise is planned for; one in ten if left out.
-        noise : (number, number), optional
-            σ of the line and of each question, in the readings' unit; planned if left out.
-        keep_threshold : bool
-            One noisy line for all questions, not a new one after each ⊤.
+        expect, between, like
+            What is known beforehand (:class:`~dpselect.dataset.known.Known`): how many are above, as a number or a
+            share; between which values; like which public series.
+        delta, mechanism, clip, noise, keep_threshold
+            Those of :class:`~dpselect.dataset.line.Line`.
         key, afresh
             With a ledger: those of :meth:`peak`. A watch that was interrupted goes on where its answers end.
         """
         from dpselect.dataset.line import Line
 
         line = Line(
-            threshold=threshold, budget=budget, clip=clip, noise=noise, expect=expect, keep_threshold=keep_threshold
+            threshold=threshold,
+            budget=budget,
+            delta=delta,
+            mechanism=mechanism,
+            known=Known(expect=expect, between=between, like=like),
+            clip=clip,
+            noise=noise,
+            keep_threshold=keep_threshold,
         )
         plan = self.plan_watch(line, self.candidates(start=start, end=end, every=every))
-        return plan.ask(key=key, afresh=afresh)
+        return plan.ask(key=key, afresh=afresh, anyway=anyway)
 
-    def plan_watch(self, line: Line, candidates: Candidates) -> WatchPlan:
+    def plan_watch(
+        self, line: Line, candidates: Candidates, *, progress: Callable[[float], None] = lambda share: None
+    ) -> WatchPlan:
         """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""
         from dpselect.dataset.watch import plan_watch
 
-        return plan_watch(self, line, candidates)
+        return plan_watch(self, line, candidates, progress=progress)
 
     def plan(
         self, *, start: str | None = None, end: str | None = None, every: Every | None = None, **asked: Any
@@ -203,7 +219,8 @@ class Dataset(Facts):
         categories = asked.pop("categories", None)
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
         if "threshold" in asked or "plan" in asked:
-            return self.plan_watch(Line(**asked), candidates)
+            known = Known(**{name: asked.pop(name) for name in ("expect", "between", "like") if name in asked})
+            return self.plan_watch(Line(**asked, known=known), candidates)
         return self.plan_peak(candidates, compare=True, **asked)
 
     def describe(self, **changes: Any) -> Description:

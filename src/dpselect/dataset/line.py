@@ -1,12 +1,13 @@
-"""The line, the budget and the noise of a watch: as a person states them, or as a plan does."""
+"""The line, the budget and the noise of a watch: as stated by hand, as the planner finds them, or as a plan says."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.report.rounding import no_more_than
 from dpselect.report.words import family_in_words, shown
@@ -16,11 +17,24 @@ if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.noise.entropy import Entropy
-    from dpselect.planning import Plan
+    from dpselect.planning import Job, Plan
     from dpselect.privacy.family import QueryFamily
 
 #: By default one question in ten is expected above the line.
 ONE_ABOVE_IN = 10
+#: Who may answer, by the short name a person types. A new noisy line after each ⊤ pays for itself again each time: with
+#: noise whose cost is a closed form one line for all is always the better.
+MECHANISMS = {
+    "exponential": ("exponential-kept",),
+    "laplace": ("laplace-kept",),
+    "gaussian": ("sparse-kept-clipped", "sparse-fresh-clipped"),
+}
+#: Who is tried if nobody is named: pure ones, and more where a δ is allowed. Gaussian noise without a δ pays for the
+#: range as well, and is for those who ask for it.
+_PURE = (*MECHANISMS["exponential"], *MECHANISMS["laplace"])
+_APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
+#: The table's Δ may exceed the plan's by what rounding to doubles does to it.
+_ROUNDING = 1e-9
 
 Number = Fraction | float
 
@@ -33,31 +47,38 @@ class Line:
     ----------
     threshold, budget : number
         The line, and the most all answers may cost.
+    delta : number
+        δ of the guarantee; 0 is pure.
+    mechanism : {"exponential", "laplace", "gaussian"}, optional
+        Whose noise; the one that is expected to do best if left out.
+    known : Known
+        What is known beforehand.
     clip : (number, number), optional
-        Cut questions to within these distances below and above the line.
+        Cut questions to within these distances below and above the line: Gaussian noise, as stated by hand.
     noise : (number, number or None), optional
-        σ of the line (σ_X) and of each question (σ_Z; follows σ_X if left out). Without it, the least noise with which
-        ``expect`` answers ⊤ fit the budget.
-    expect : int, optional
-        How many ⊤ the noise is planned for; one question in ten if left out.
+        σ of the line (σ_X) and of each question (σ_Z; follows σ_X if left out): Gaussian noise, as stated by hand.
     keep_threshold : bool
-        One noisy line for all questions, not a new one after each ⊤.
+        Gaussian noise by hand with one noisy line for all questions, not a new one after each ⊤.
     plan : Plan, optional
         All of this from a plan instead.
     """
 
     threshold: Number | None = None
     budget: Number | None = None
+    delta: Number = 0
+    mechanism: str | None = None
+    known: Known = field(default_factory=Known)
     clip: tuple[Number, Number] | None = None
     noise: tuple[Number, Number | None] | None = None
-    expect: int | None = None
     keep_threshold: bool = False
     plan: Plan | None = None
 
     def __post_init__(self) -> None:
         if self.plan is not None:
-            said = {name: getattr(self, name) for name in ("threshold", "budget", "clip", "noise", "expect")}
-            refuse_given("‹plan›, which says it", **said, keep_threshold=self.keep_threshold or None)
+            said = {name: getattr(self, name) for name in ("threshold", "budget", "clip", "noise", "mechanism")}
+            known = {"expect": self.known.expect, "between": self.known.between, "like": self.known.like}
+            kept = {"delta": self.delta or None, "keep_threshold": self.keep_threshold or None}
+            refuse_given("‹plan›, which says it", **said, **known, **kept)
             if self.plan.sparse is None:
                 raise InvalidParameter(
                     f"‹plan› must hold a plan for a sparse vector; this one is for {self.plan.contender}"
@@ -68,26 +89,66 @@ class Line:
                 raise refuse(name, None, "given here")
         if self._stated("budget") <= 0:
             raise refuse("budget", self.budget, "positive")
+        if self.mechanism is not None and self.mechanism not in MECHANISMS:
+            raise refuse("mechanism", self.mechanism, "one of " + ", ".join(MECHANISMS))
+        if self.by_hand and self.mechanism not in (None, "gaussian"):
+            raise refuse("mechanism", self.mechanism, "gaussian, or left out, where noise or a clip is stated by hand")
+        if self.by_hand and self.delta:
+            raise refuse("delta", self.delta, "left out where noise or a clip is stated by hand")
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the noise, or how it is used, was stated instead of left to the planner."""
+        return self.noise is not None or self.clip is not None or self.keep_threshold
 
     def _stated(self, name: str) -> Fraction:
         value = getattr(self, name)
         return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
-    def check(self, *, questions: int) -> int:
+    def expected_above(self, *, questions: int) -> int:
         """How many ⊤ are expected of so many questions; refuses what cannot be."""
         if questions < 1:
             raise refuse("questions", questions, "1 or more")
-        expect = max(1, questions // ONE_ABOVE_IN) if self.expect is None else self.expect
-        if not 1 <= expect <= questions:
-            raise refuse("expect", expect, f"from 1 to the number of questions, {questions}")
-        return expect
+        share = self.known.share(questions=questions)
+        return max(1, questions // ONE_ABOVE_IN if share is None else round(share * questions))
+
+    def on_scale(self, unit: Fraction) -> float:
+        """The threshold on the scale of the queries, of which one is ``unit`` in the readings'."""
+        return float(self._stated("threshold") / unit)
+
+    def job(self, family: QueryFamily, *, questions: int, unit: Fraction, epsilon: float | None = None) -> Job | None:
+        """The planner's job; None where no value can be on both sides of the line."""
+        from dpselect.planning import Job
+
+        threshold = self.on_scale(unit)
+        if not family.lower < threshold < family.upper:
+            return None
+        share = self.known.share(questions=questions)
+        public = self.known.public(unit=unit)
+        return Job(
+            asked="crossings",
+            family=family,
+            count=questions,
+            epsilon=epsilon or no_more_than(self._stated("budget")),
+            delta=no_more_than(self._stated("delta")) if self.delta else 0.0,
+            threshold=threshold,
+            share=share,
+            public=public,
+        )
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Who may answer under this promise."""
+        if self.mechanism is not None:
+            return MECHANISMS[self.mechanism]
+        return (*_PURE, *_APPROXIMATE) if self.delta else _PURE
 
     def settings(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Settings:
-        """The same on the scale of the queries, of which one is ``unit`` in the readings'."""
-        expect = self.check(questions=questions)
+        """Noise as stated by hand, or by the plain rule, on the scale of the queries."""
+        expect = self.expected_above(questions=questions)
         if self.plan is not None:
-            return _planned(self.plan, family)
-        threshold = float(self._stated("threshold") / unit)
+            return planned(self.plan, family, unit=unit)
+        threshold = self.on_scale(unit)
         budget = no_more_than(self._stated("budget"))
         clip = None if self.clip is None else (float(_exact(self.clip[0]) / unit), float(_exact(self.clip[1]) / unit))
         near = family if clip is None else self._near(family, threshold, clip, unit=unit)
@@ -171,13 +232,34 @@ class Settings:
             entropy=entropy,
         )
 
+    def as_plan(self, *, questions: int) -> Plan:
+        """The same as a plan of the contender it is."""
+        from dpselect.planning import Plan
 
-def _planned(plan: Plan, family: QueryFamily) -> Settings:
-    if plan.family != family:
-        raise InvalidParameter(
-            f"the plan is for {family_in_words(plan.family)}, but these are {family_in_words(family)}; "
-            "make the plan again for this question"
+        if self.plan is not None:
+            return self.plan
+        kind = f"sparse-{'kept' if self.keep_threshold else 'fresh'}{'' if self.clip is None else '-clipped'}"
+        parameters = dict(zip(("scale_threshold", "scale_query"), self.noise or (), strict=False))
+        if self.clip is not None:
+            parameters |= {"clip_below": self.clip[0], "clip_above": self.clip[1]}
+        return Plan(
+            contender=kind,
+            asked="crossings",
+            family=self.family,
+            count=questions,
+            epsilon=self.budget,
+            threshold=self.threshold,
+            parameters=parameters,
         )
+
+
+def planned(plan: Plan, family: QueryFamily, *, unit: Fraction) -> Settings:
+    """What a plan says, for queries of this family: the same range and unit, and Δ at most the plan's."""
+    unfit = _misfit(plan, family, unit=float(unit))
+    if unfit is not None:
+        raise InvalidParameter(f"the plan is for {unfit}; make the plan again from this description of the table")
+    # What is charged is the table's own: its Δ, never the plan's.
+    fitted = replace(plan, family=family)
     return Settings(
         family=family,
         threshold=float(plan.threshold or 0.0),
@@ -185,8 +267,22 @@ def _planned(plan: Plan, family: QueryFamily) -> Settings:
         delta=plan.delta,
         clip=plan.sparse_parameters.clip,
         keep_threshold=plan.sparse is None or not plan.sparse.resample,
-        plan=plan,
+        plan=fitted,
     )
+
+
+def _misfit(plan: Plan, family: QueryFamily, *, unit: float) -> str | None:
+    """In which way a plan is for something else, in words that differ where the two do."""
+    made = plan.family
+    if not (math.isclose(made.lower, family.lower, abs_tol=1e-12) and math.isclose(made.upper, family.upper)):
+        return f"{family_in_words(made)}, but these are {family_in_words(family)}"
+    if family.sensitivity > made.sensitivity * (1.0 + _ROUNDING):
+        return f"Δ ≤ {made.sensitivity!r}, but here one person moves a query by up to {family.sensitivity!r}"
+    if made.monotone and not family.monotone:
+        return "monotone queries (people added, never replaced), but these are not"
+    if plan.unit is not None and not math.isclose(plan.unit, unit):
+        return f"queries of which 1 is {plan.unit:g} in the readings' unit, but here it is {unit:g}"
+    return None
 
 
 def usual_ratio(family: QueryFamily) -> float:

@@ -103,7 +103,7 @@ class Peak(Answer):
             in_unit = f" ({at_most(scale)} {unit})"
         notes = [
             f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}. Expected on a "
-            f"simulated seasonal series over a third of the range: {plan.expectation}.",
+            f"simulated seasonal series over a ninth of the range: {plan.expectation}.",
             NOTHING_TO_ADD
             if self.noise == "reproducible"
             else f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",

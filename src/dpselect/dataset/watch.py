@@ -13,12 +13,13 @@ from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.dataset import Dataset
 from dpselect.dataset.facts import period_word
-from dpselect.dataset.line import Line, Settings
-from dpselect.errors import InvalidData, refuse_given
+from dpselect.dataset.line import Line, Settings, planned
+from dpselect.dataset.outlook import Outlook, choose, foresee, remedy
+from dpselect.errors import InvalidData, InvalidParameter, refuse_given
 from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Entry, Finding, Report, Spending
-from dpselect.report.rounding import at_least, at_most
+from dpselect.report.rounding import at_most
 from dpselect.report.words import family_in_words, percent
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from dpselect.dataset.kept import KeptWatch
     from dpselect.ledger import Ledger
     from dpselect.noise.entropy import Entropy
-    from dpselect.planning.trial import ExpectedWatch
     from dpselect.privacy.family import QueryFamily
     from dpselect.tables import Candidates, CuratorReport
 
@@ -39,8 +39,12 @@ class WatchPlan:
     ----------
     settings : Settings
         Line, budget and noise on the scale of the queries.
+    asked : Line
+        What was asked for.
     questions, expected_above : int
         How many are expected, and how many of them ⊤.
+    outlook : Outlook, optional
+        How good the answers are expected to be; None where no value can be on both sides of the line.
     unit : Fraction
         What a query of 1 is in the readings' unit.
     dataset, candidates
@@ -48,8 +52,10 @@ class WatchPlan:
     """
 
     settings: Settings
+    asked: Line
     questions: int
     expected_above: int
+    outlook: Outlook | None = None
     unit: Fraction = Fraction(1)
     dataset: Dataset | None = None
     candidates: Candidates | None = None
@@ -76,6 +82,49 @@ class WatchPlan:
             f"the line at {self.line} lies {side} everything a question can be, {ends}: without noise every answer "
             f"would be {every}, and the budget is spent on noise alone"
         )
+
+    @property
+    def useful(self) -> bool:
+        """Whether the answers are expected to be clearly better than a guess that looks at no data."""
+        return self.outlook is not None and self.outlook.useful
+
+    @property
+    def reason(self) -> str:
+        """Which mechanism is used, and why, in a sentence."""
+        title = self.settings.as_plan(questions=self.questions).title
+        if self.asked.plan is not None:
+            return f"{title}, as planned."
+        if self.outlook is None or not self.outlook.chosen:
+            return f"{title}, as asked."
+        promise = "the same pure guarantee" if self.settings.delta == 0 else "a guarantee within the same ε and δ"
+        return f"{title}: of {self.outlook.tried} with {promise} it is expected to do best."
+
+    @property
+    def expectation(self) -> str:
+        """How good the answers are expected to be, beside a guess, in the readings' unit."""
+        if self.outlook is None:
+            return "nothing: no value can be on both sides of the line"
+        spread = self.settings.as_plan(questions=self.questions).noise_spread * float(self.unit)
+        return f"{self.outlook.in_words}. The noise around the line spreads by {self._with_unit(f'{spread:.3g}')}"
+
+    def _with_unit(self, number: str) -> str:
+        return number if self.dataset is None else self.dataset.with_unit(number)
+
+    @property
+    def refusal(self) -> str:
+        """What to say, and what to do, where the answers would hardly be better than a guess."""
+        if self.outlook is None:
+            return f"{self.futility}; nothing was spent (‹anyway› to insist)"
+        told = remedy(self.asked, self.settings.family, questions=self.questions, unit=self.unit)
+        return (
+            f"the answers would hardly be better than a guess: expected is {self.expectation}. {told[0].upper()}"
+            f"{told[1:]}; nothing was spent (‹anyway› to insist)"
+        )
+
+    def insist(self, *, anyway: bool) -> None:
+        """Refuses what would hardly be better than a guess, unless it is wanted ``anyway``."""
+        if not anyway and not self.useful:
+            raise InvalidParameter(self.refusal, parameter="budget")
 
     def start(
         self,
@@ -114,7 +163,8 @@ class WatchPlan:
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, and without places."""
         return {
-            **dict(self.parameters()),
+            # Why the planner chose as it did is no part of the question.
+            **{name: text for name, text in self.parameters() if name != "Mechanism"},
             "verb": "watch",
             "budget": self.settings.budget,
             "delta": self.settings.delta,
@@ -127,9 +177,11 @@ class WatchPlan:
         each: Callable[[str, bool, float], None] = lambda _name, _above, _spent: None,
         key: str | None = None,
         afresh: bool = False,
+        anyway: bool = False,
     ) -> Watch:
         """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
 
+        Answers that would hardly be better than a guess are refused and cost nothing, unless asked for ``anyway``.
         Columns that are not there are refused before the charge. ``each`` is told the period, whether it is above, and
         what was spent by then, as soon as it may be shown: with a ledger, once the ledger has it. ``key`` and
         ``afresh`` are those of :meth:`start`.
@@ -137,6 +189,7 @@ class WatchPlan:
         if self.dataset is None or self.candidates is None:
             raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
         dataset, candidates = self.dataset, self.candidates
+        self.insist(anyway=anyway)
         dataset.check(candidates)
         watch = self.start(key=key, afresh=afresh)
         read = functools.cache(lambda: dataset.read(candidates, progress=progress))
@@ -154,18 +207,6 @@ class WatchPlan:
             for place in range(watch.answered):
                 each(watch.name(place), place in tops, watch.spent[place])
         return watch
-
-    def trial(self) -> ExpectedWatch:
-        """Runs the real thing on simulated values that reach the line as often as expected."""
-        from dpselect.planning.trial import expected_watch
-
-        return expected_watch(
-            self.settings.build,
-            family=self.settings.family,
-            threshold=self.settings.threshold,
-            questions=self.questions,
-            share=min(0.5, self.expected_above / self.questions),
-        )
 
     def _costs(self) -> tuple[int, float, float]:
         """The usual run up to a ⊤, and what all ⊥ and such a run cost."""
@@ -187,36 +228,45 @@ class WatchPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Costs and expected accuracy as plain values."""
-        trial, (_, silent, crossing), (_, of_line, of_question) = self.trial(), self._costs(), self.noise()
+        (_, silent, crossing), (_, of_line, of_question) = self._costs(), self.noise()
         return {
             "dry_run": True,
+            "mechanism": self.settings.as_plan(questions=self.questions).contender,
+            "reason": self.reason,
+            "useful": self.useful,
             "budget": self.settings.budget,
             "questions": self.questions,
             "noise_threshold": of_line,
             "noise_query": of_question,
             "epsilon_without_crossing": silent,
             "epsilon_of_a_crossing": crossing,
-            "expected_f1": trial.f1,
-            "expected_answered": trial.answered,
-            "expected_spent": trial.spent,
+            **({} if self.outlook is None else self.outlook.to_dict()),
             **({} if self.weakness is None else {"note": self.weakness}),
         }
 
     def entries(self) -> list[Entry]:
         """Costs and expected accuracy for people."""
-        trial, (gap, silent, crossing) = self.trial(), self._costs()
+        gap, silent, crossing = self._costs()
         return [
             *self.parameters(),
             ("Budget", f"ε = {at_most(self.settings.budget)}"),
             *(() if self.weakness is None else (("Note", self.weakness),)),
             (f"Cost of {self.questions:,} ⊥ and no ⊤", f"ε = {at_most(silent)}"),
             (f"Cost of {gap - 1:,} ⊥ and a ⊤", f"ε = {at_most(crossing)}"),
-            (
-                f"On simulated data, ⊤ {self.expected_above:,} times",
-                f"F1 {at_least(trial.f1, digits=2)}; {percent(trial.answered)} of the questions answered; "
-                f"ε = {at_most(trial.spent)} spent",
-            ),
+            ("Expected", f"{self.expectation}."),
+            *(() if self.outlook is None else (("Of it answered", self._answered()),)),
+            ("On the grounds that", self._grounds()),
         ]
+
+    def _answered(self) -> str:
+        assert self.outlook is not None  # noqa: S101  # asked for only where there is one
+        found = self.outlook.prediction
+        return f"{percent(found.answered / self.outlook.questions)} of the questions, for ε = {at_most(found.spent)}"
+
+    def _grounds(self) -> str:
+        if self.asked.plan is not None:
+            return "the plan says so"
+        return self.asked.known.in_words(period="question" if self.candidates is None else period_word(self.candidates))
 
     def parameters(self) -> tuple[Entry, ...]:
         """The public parameters, for people."""
@@ -230,6 +280,7 @@ class WatchPlan:
             low, high = (width * float(self.unit) for width in self.settings.clip)
             entries.append(("Questions cut to", f"{low:g} below and {high:g} above the line"))
         entries += [
+            ("Mechanism", self.reason),
             ("Noise of the line", f"{law}, {'σ_X =' if law == 'Gaussian' else 'scale'} {at_most(of_line)}"),
             ("Noise of a question", f"{law}, {'σ_Z =' if law == 'Gaussian' else 'scale'} {at_most(of_question)}"),
             ("After ⊤", "the same noisy line" if self.settings.keep_threshold else "a new noisy line"),
@@ -237,23 +288,58 @@ class WatchPlan:
         return tuple(entries)
 
 
-def plan_watch(dataset: Dataset, line: Line, candidates: Candidates) -> WatchPlan:
+def plan_watch(
+    dataset: Dataset, line: Line, candidates: Candidates, *, progress: Callable[[float], None] = lambda share: None
+) -> WatchPlan:
     """See :meth:`Dataset.plan_watch`."""
     public = dataset.public_side(candidates)
-    return WatchPlan(
-        settings=line.settings(public.family, questions=len(public), unit=public.natural_unit),
+    return _plan(
+        line,
+        public.family,
         questions=len(public),
-        expected_above=line.check(questions=len(public)),
         unit=public.natural_unit,
         dataset=dataset,
         candidates=candidates,
+        progress=progress,
     )
 
 
-def plan_stream(family: QueryFamily, line: Line, *, questions: int) -> WatchPlan:
+def plan_stream(
+    family: QueryFamily, line: Line, *, questions: int, progress: Callable[[float], None] = lambda share: None
+) -> WatchPlan:
     """The plan for questions that come one by one, from anywhere."""
-    settings = line.settings(family, questions=questions, unit=Fraction(1))
-    return WatchPlan(settings=settings, questions=questions, expected_above=line.check(questions=questions))
+    return _plan(line, family, questions=questions, unit=Fraction(1), progress=progress)
+
+
+def _plan(
+    line: Line,
+    family: QueryFamily,
+    *,
+    questions: int,
+    unit: Fraction,
+    progress: Callable[[float], None],
+    **more: Any,
+) -> WatchPlan:
+    expected = line.expected_above(questions=questions)
+    found = None
+    if line.plan is None and not line.by_hand:
+        found = choose(line, family, questions=questions, unit=unit, progress=progress)
+    outlook: Outlook | None
+    if found is not None:
+        settings, outlook = planned(found[0], family, unit=unit), found[1]
+    else:
+        # As stated by hand or in a plan; or by the plain rule, where the line leaves the planner nothing to weigh.
+        settings = line.settings(family, questions=questions, unit=unit)
+        outlook = foresee(line, settings, questions=questions, unit=unit)
+    return WatchPlan(
+        settings=settings,
+        asked=line,
+        questions=questions,
+        expected_above=expected,
+        outlook=outlook,
+        unit=unit,
+        **more,
+    )
 
 
 @dataclass(kw_only=True, repr=False)
@@ -356,6 +442,9 @@ class Watch(Answer):
             "spent": self.cost,
             "budget": self.plan.settings.budget,
             "noise": self.vector.noise,
+            "mechanism": self.plan.settings.as_plan(questions=self.plan.questions).contender,
+            "reason": self.plan.reason,
+            **({} if self.plan.outlook is None else self.plan.outlook.to_dict()),
             **({} if self.kept is None else {"ledger_entry": self.kept.number, "repeated": self.kept.repeated}),
             **({} if weakness is None else {"note": weakness}),
         }
@@ -371,7 +460,12 @@ class Watch(Answer):
         if self.ended:
             details.append(("Not asked", f"everything from {self.name(self.answered)} on: the budget ended"))
         details.append(("Cost of these answers", f"ε = {at_most(self.cost)} of {at_most(settings.budget)}"))
-        notes = ["Near the line an answer may fall on the wrong side: that is what protects people."]
+        notes = [
+            "Near the line an answer may fall on the wrong side: that is what protects people. Expected: "
+            f"{plan.expectation}.",
+        ]
+        if not plan.useful:
+            notes.append("Asked for although this is hardly better than a guess: do not build on these answers.")
         if dataset is None or dataset.is_series:
             notes.append("The curator vouches for what one person can change.")
         if self.kept is not None and self.kept.repeated:

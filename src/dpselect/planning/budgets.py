@@ -86,15 +86,6 @@ class Entrant:
         )
 
 
-def guess_score(job: Job) -> float:
-    """What can be had without looking at the data."""
-    values = job.values()
-    if job.asked == "largest":
-        return float(1.0 - (values.max() - values.mean()) / job.family.width)
-    share = float((values >= float(job.threshold or 0.0)).mean())
-    return 2.0 * share / (1.0 + share)
-
-
 def beats(plan: Plan, guess: float) -> bool:
     """Whether the plan surely does better than a guess."""
     found = plan.prediction

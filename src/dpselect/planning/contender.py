@@ -152,9 +152,15 @@ class Prediction:
         Mean F1 (crossings) or accuracy (largest) if values are as expected; the mean over as many fresh passes lies
         within the uncertainty but for about once in two thousand times.
     cautious : float
-        The same averaged over the job's scenarios, with their weights: what settings are chosen and ranked by.
-    worst : float
-        The score in the worst scenario.
+        The mean over the job's scenarios, held back by the worst: what settings are chosen and ranked by.
+    worst, best : float
+        The score in the worst scenario and in the best.
+    precision, recall : float, optional
+        For crossings, as expected: the share of the ⊤ that are right, and of the true ⊤ that are named.
+    hits : float, optional
+        For the largest: how often the very largest is chosen.
+    guess, share : float, optional
+        The score of a guess that looks at no data; for crossings, the share of ⊤ that is expected.
     answered, answered_uncertainty : float
         Questions answered before the budget ends.
     spent : float
@@ -171,6 +177,12 @@ class Prediction:
     answered_uncertainty: float
     spent: float
     passes: int
+    best: float | None = None
+    precision: float | None = None
+    recall: float | None = None
+    hits: float | None = None
+    guess: float | None = None
+    share: float | None = None
 
 
 def mean_and_reach(sample: FloatArray, *, span: float) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 While settings are compared, losses are computed at some twenty run lengths and interpolated; they are smooth in the
 logarithm of the length, and the error is below what the simulation can see. What is predicted for a plan that is
-handed out uses a loss for every length, and its mechanism prices itself again when it runs.
+handed out uses a loss for every length from a finer sum. Nothing here is charged to anyone: the mechanism prices itself
+when it runs, by bounds with a proof.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ _DENSE = 3
 _KNOTS: dict[Detail, int] = {"rough": 9, "fine": 24, "exact": 280}
 #: Counts of ⊥ and of ⊤ where the threshold is kept.
 _COUNTS: dict[Detail, int] = {"rough": 9, "fine": 20, "exact": 20}
+#: For the final word limits of a kept threshold are looked for at so many counts of ⊤.
+_TOPS = 64
 #: Streams up to this length are priced at every length for the final word.
 _EVERY = 1024
 
-#: Nodes of the plain sum by which many settings are compared.
-_GRID = 241
+#: Nodes of the plain sum: few while many settings are compared, and enough for ten digits in the final word.
+_GRID: dict[Detail, int] = {"rough": 241, "fine": 481, "exact": 2401}
 #: A plain rule for E_x while settings are compared.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -64,16 +67,16 @@ def transcript_losses(family: QueryFamily, settings: Settings) -> Losses:
     return losses
 
 
-def rough_losses(family: QueryFamily, settings: Settings) -> Losses:
-    """Gaussian losses by a plain sum over one grid per setting, while many settings are compared.
+def plain_losses(family: QueryFamily, settings: Settings, *, detail: Detail) -> Losses:
+    """Gaussian losses by a plain sum over one grid per setting.
 
-    log Φ of the factors is taken once per node and serves every count of ⊥ and ⊤. Good to a few parts in a hundred
-    where runs are worth their price; what is predicted and charged comes from the bounds with a proof.
+    log Φ of the factors is taken once per node and serves every count of ⊥ and ⊤. With few nodes good to a few parts in
+    a hundred where runs are worth their price; what is charged comes from the bounds with a proof.
     """
     first, second = settings.scale_threshold[:, None], settings.scale_query[:, None]
     above_it, below_it = settings.upper[:, None] - settings.threshold, settings.threshold - settings.lower[:, None]
     # The peak of the integrand lies between 0 and where the noisy threshold meets the end of the range.
-    x = (8.0 + np.maximum(above_it, below_it) / first) * np.linspace(-1.0, 1.0, _GRID)
+    x = (8.0 + np.maximum(above_it, below_it) / first) * np.linspace(-1.0, 1.0, _GRID[detail])
     move = np.minimum(family.sensitivity, settings.upper - settings.lower)[:, None] / second
     silent, topped = (first * x - above_it) / second, (-below_it - first * x) / second
     unmoved, moved = ([log_ndtr(part + shift) for part in (silent, topped)] for shift in (0.0, move))
@@ -218,9 +221,9 @@ def _last_fit(worst: FloatArray, places: FloatArray, limit: float) -> float:
 
 
 def exact_kept_limits(losses: Losses, *, longest: int, epsilon: float) -> NDArray[np.int64]:
-    """The same with nothing read between losses: for every k of short streams, for a few hundred k of long ones."""
+    """The same with nothing read between losses: for every k of short streams, for some sixty k of long ones."""
     rough = kept_limits(losses, longest=longest, epsilon=epsilon, detail="fine")
-    tops = run_lengths(longest, "exact")
+    tops = _spread_counts(longest, _TOPS)
     start = rough[:, tops.astype(np.int64)].astype(np.float64)
     low, high = np.full(start.shape, -1.0), np.full(start.shape, float(longest + 1))
     above = np.broadcast_to(tops, start.shape)
@@ -266,9 +269,9 @@ class StreamCosts:
 
     def losses(self, settings: Settings, *, detail: Detail = "exact") -> Losses:
         """Losses of transcripts, for all settings at once."""
-        if detail == "rough" and not issubclass(settings.kind, ClassicalAboveThreshold):
-            return rough_losses(self._family, settings)
-        return transcript_losses(self._family, settings)
+        if issubclass(settings.kind, ClassicalAboveThreshold):
+            return transcript_losses(self._family, settings)
+        return plain_losses(self._family, settings, detail=detail)
 
     def shifts(self, settings: Settings) -> FloatArray:
         """μ of the profile bound of a capped Gaussian run (THEORY §3)."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpselect.checks import positive
 from dpselect.errors import DPSelectError
-from dpselect.planning.budgets import Entrant, guess_score
-from dpselect.planning.job import Job
+from dpselect.planning.budgets import Entrant
+from dpselect.planning.job import Job, guess_score
 from dpselect.planning.plan import Plan
 from dpselect.planning.planner import contenders_for
 

@@ -5,37 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from dpselect.checks import FloatArray, counts, finite, positive, probability, refuse
 from dpselect.planning.documents import read_document, write_document
 from dpselect.planning.knowledge import (
-    USUAL_SHARE,
     Model,
     Profile,
     knowledge_as,
     knowledge_from,
     moved_to_share,
 )
+from dpselect.planning.outlook import KNOWN, SUPPOSED, Scenario, scenarios
 from dpselect.privacy.family import QueryFamily
 
 Asked: TypeAlias = Literal["largest", "crossings"]
 Outlook: TypeAlias = Literal["changing", "steady"]
 
-#: How far the level of a stream may move, in standard deviations of the profile, and how much each case counts.
-_MOVES = ((0.0, 0.4), (1.0, 0.3), (2.0, 0.3))
 #: Streams longer than this are planned by a stretch of them.
 LONGEST_STREAM = 100_000
-
-
-class Scenario(NamedTuple):
-    """One way the stream may turn out, and how much it counts when settings are chosen."""
-
-    name: str
-    weight: float
-    values: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +52,8 @@ class Job:
     public : Profile or Model
         What is known beforehand.
     outlook : {"changing", "steady"}
-        Whether settings must also do well when the level of the stream rises by one or two standard deviations
-        (the default), or only if things stay as in the profile.
+        Whether settings must also do well when the line is reached more often or less (the default), or only if
+        things stay as they are known.
     wanted : float, optional
         An F1, or accuracy, to reach at the least ε.
 
@@ -74,7 +64,7 @@ class Job:
     >>> job.values().shape, round(float((job.values() >= 0.6).mean()), 2)
     ((365,), 0.1)
     >>> [scenario.name for scenario in job.scenarios()]
-    ['as expected', 'level up by 1 standard deviation', 'level up by 2 standard deviations']
+    ['as expected', '⊤ more often', '⊤ less often', 'calmer', 'livelier']
     >>> Job.from_document(job.as_document()) == job
     True
     """
@@ -148,22 +138,26 @@ class Job:
             return moved_to_share(values, self.family, threshold=self.threshold, share=self.share)
         if self.threshold is None:
             return self.public.candidates(self.family, count=self.count)
-        share = USUAL_SHARE if self.share is None else self.share
-        return self.public.stream(self.family, count=self.count, threshold=self.threshold, share=share)
+        return self.public.stream(self.family, count=self.count, threshold=self.threshold, share=self.share)
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """The cases that settings are chosen for; the first is what is expected."""
         values = self.values()
-        spread = float(values.std())
-        if self.asked == "largest" or self.outlook == "steady" or spread == 0.0:
+        if self.threshold is None or self.outlook == "steady":
             return (Scenario("as expected", 1.0, values),)
-        found = []
-        for move, weight in _MOVES:
-            amount = f"{move:g} standard deviation" + ("" if move == 1.0 else "s")
-            name = f"level up by {amount}" if move else "as expected"
-            moved = np.clip(values + move * spread, self.family.lower, self.family.upper)
-            found.append(Scenario(name, weight, moved))
-        return tuple(found)
+        # A rate that nobody has stated and no profile shows may be far from what is supposed.
+        supposed = self.share is None and isinstance(self.public, Model) and self.public.low is None
+        factor = SUPPOSED if supposed else KNOWN
+        cases = scenarios(values, self.family, threshold=self.threshold, factor=factor)
+        if not isinstance(self.public, Model) or self.public.kind != "seasonal" or self.public.low is not None:
+            return cases
+        # How far the values move was supposed too: half of it and twice of it belong to what may come.
+        level = self.threshold
+        moved = ((name, level + by * (values - level)) for name, by in (("calmer", 0.5), ("livelier", 2.0)))
+        return (
+            *cases,
+            *(Scenario(name, 0.0, np.clip(one, self.family.lower, self.family.upper)) for name, one in moved),
+        )
 
     def as_document(self) -> dict[str, Any]:
         """Plain values for TOML and JSON."""
@@ -187,6 +181,15 @@ class Job:
     def save(self, path: Path | str) -> Path:
         """Writes TOML, or JSON where the name ends so."""
         return write_document(self.as_document(), path)
+
+
+def guess_score(job: Job) -> float:
+    """What can be had without looking at the data: ⊤ to everything, or any candidate."""
+    values = job.values()
+    if job.threshold is None:
+        return float(1.0 - (values.max() - values.mean()) / job.family.width)
+    share = float((values >= job.threshold).mean())
+    return 2.0 * share / (1.0 + share)
 
 
 def family_from(described: Any) -> QueryFamily:

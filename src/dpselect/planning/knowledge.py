@@ -29,6 +29,13 @@ _NOT_PUBLIC = (
 _SEED = 20240519
 #: The share of questions above the threshold that models assume by default.
 USUAL_SHARE = 0.1
+#: How far a season moves values where nothing is known: the busiest time is twice the quietest. Below a line that is
+#: reached now and then values therefore move by about half of what the line is above the least value.
+USUAL_SWING = 0.5
+#: How much of the range the means of people move through where nothing is known. With readings of persons that differ
+#: by a factor e either way (log-normal, σ = 1) and a cap that cuts one in a hundred, the mean is 0.156 of the cap; a
+#: season of a factor two around it spans 0.11 of the cap.
+USUAL_SPAN = 0.11
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,9 @@ class Model:
         matters: the runners-up to the best, the stream to its threshold.
     margin : float, optional
         For the worst case, in the unit of the values; a tenth of the range if left out.
+    low, high : float, optional
+        Between which the seasonal values are expected to lie. Left out, nothing is known of them: a stream moves by
+        half of what its threshold is above the least value, and candidates by a ninth of the range, from the least.
 
     Examples
     --------
@@ -89,6 +99,8 @@ class Model:
 
     kind: ModelKind = "seasonal"
     margin: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ModelKind):
@@ -97,6 +109,23 @@ class Model:
             if self.kind != "worst-case":
                 raise refuse("margin", self.margin, "given with the worst case only")
             object.__setattr__(self, "margin", float(positive("margin", self.margin)))
+        if (self.low is None) != (self.high is None):
+            raise refuse("high", self.high, "given together with ‹low›")
+        if self.low is not None and self.high is not None:
+            if self.kind != "seasonal":
+                raise refuse("low", self.low, "given with the seasonal model only")
+            low, high = float(finite("low", self.low)), float(finite("high", self.high))
+            if low >= high:
+                raise refuse("high", self.high, f"above ‹low›, {self.low!r}")
+            object.__setattr__(self, "low", low)
+            object.__setattr__(self, "high", high)
+
+    def _between(self, family: QueryFamily, shares: FloatArray, *, span: float) -> FloatArray:
+        """Shares of the expected range as values; of ``span``, from the least value, where no range is known."""
+        low, high = (
+            (family.lower, family.lower + span) if self.low is None or self.high is None else (self.low, self.high)
+        )
+        return np.asarray(np.clip(low + (high - low) * shares, family.lower, family.upper))
 
     def _margin(self, family: QueryFamily) -> float:
         if self.margin is None:
@@ -115,14 +144,22 @@ class Model:
         if self.kind == "uniform":
             shares = (np.arange(count) + 0.5) / count
             return family.lower + family.width * generator.permutation(shares)
-        return family.lower + family.width * _wave(count, generator)
+        return self._between(family, _wave(count, generator), span=USUAL_SPAN * family.width)
 
-    def stream(self, family: QueryFamily, *, count: int, threshold: float, share: float) -> FloatArray:
-        """Values of ``count`` questions, of which a ``share`` lies at or above the threshold."""
+    def stream(self, family: QueryFamily, *, count: int, threshold: float, share: float | None = None) -> FloatArray:
+        """Values of ``count`` questions, of which a ``share`` lies at or above the threshold.
+
+        Without a share, as many as a known range says, and otherwise one in ten.
+        """
         generator = np.random.default_rng(_SEED)
-        tops = min(count, max(1, round(share * count)))
         if self.kind == "seasonal":
-            return moved_to_share(_wave(count, generator) * family.width, family, threshold=threshold, share=share)
+            values = self._between(family, _wave(count, generator), span=USUAL_SWING * (threshold - family.lower))
+            reached = float((values >= threshold).mean())
+            if share is None and self.low is not None and 0.0 < reached < 1.0:
+                return values
+            wanted = USUAL_SHARE if share is None else share
+            return moved_to_share(values, family, threshold=threshold, share=wanted)
+        tops = min(count, max(1, round((USUAL_SHARE if share is None else share) * count)))
         if self.kind == "worst-case":
             margin = self._margin(family)
             values = np.repeat([threshold + margin, threshold - margin], [tops, count - tops])
@@ -199,7 +236,7 @@ def _numbers_in(text: str, *, column: str | None, is_json: bool) -> list[float]:
 
 def knowledge_from(described: Mapping[str, Any]) -> Profile | Model:
     """The profile or model that :func:`knowledge_as` described; a profile needs ``public = true``."""
-    known = {"values", "public", "model", "margin"}
+    known = {"values", "public", "model", "margin", "low", "high"}
     strangers = sorted(set(described) - known)
     if strangers:
         raise refuse("public knowledge", strangers, "described by " + ", ".join(sorted(known)))
@@ -207,11 +244,13 @@ def knowledge_from(described: Mapping[str, Any]) -> Profile | Model:
         if "model" in described:
             raise refuse("model", described["model"], "left out where values are given")
         return Profile(tuple(described["values"]), public=described.get("public", False))
-    return Model(kind=described.get("model", "seasonal"), margin=described.get("margin"))
+    ends = {name: described.get(name) for name in ("margin", "low", "high")}
+    return Model(kind=described.get("model", "seasonal"), **ends)
 
 
 def knowledge_as(knowledge: Profile | Model) -> dict[str, Any]:
     """Plain values for TOML and JSON."""
     if isinstance(knowledge, Profile):
         return {"values": list(knowledge.values), "public": True}
-    return {"model": knowledge.kind} | ({} if knowledge.margin is None else {"margin": knowledge.margin})
+    ends = {name: getattr(knowledge, name) for name in ("margin", "low", "high")}
+    return {"model": knowledge.kind} | {name: value for name, value in ends.items() if value is not None}

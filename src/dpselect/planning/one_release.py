@@ -14,8 +14,9 @@ from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.mechanisms.selection import NoisyMax
 from dpselect.noise.quantiles import Law
 from dpselect.planning.contender import RELEASES, SELECTIONS, Prediction, mean_and_reach
-from dpselect.planning.job import Job
-from dpselect.planning.simulation import f1_scores, standard_draws
+from dpselect.planning.job import Job, guess_score
+from dpselect.planning.outlook import guarded
+from dpselect.planning.simulation import Passes, f1_scores, standard_draws
 from dpselect.privacy.family import QueryFamily
 
 OneRelease: TypeAlias = NoisyMax | GaussianRelease | LaplaceRelease
@@ -111,37 +112,59 @@ def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, se
     scale = scale_of(mechanism)
     passes = max(50, min(2000, _DRAWS // job.count))
     if job.asked == "largest":
-        values = job.values()
-        picked = winners(key, values, scale=scale, passes=passes, seed=seed)
-        per_scenario = [1.0 - (values.max() - values[picked]) / job.family.width]
-        weights = [1.0]
-    else:
-        scenarios = job.scenarios()
-        per_scenario = [_published_f1(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in scenarios]
-        weights = [one.weight for one in scenarios]
-    means = [float(sample.mean()) for sample in per_scenario]
-    score, uncertainty = mean_and_reach(per_scenario[0], span=1.0)
+        return _predict_choice(job, key, scale=scale, passes=passes, epsilon=epsilon, seed=seed)
+    scenarios = job.scenarios()
+    found = [_published(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in scenarios]
+    means = np.array([one.f1.mean() for one in found])
+    score, uncertainty = mean_and_reach(found[0].f1, span=1.0)
     return Prediction(
         score=score,
         uncertainty=uncertainty,
-        cautious=float(np.dot(means, weights)),
-        worst=min(means),
-        answered=float(job.count) if job.asked == "crossings" else 1.0,
+        cautious=float(guarded(means[:, None], np.array([one.weight for one in scenarios]))[0]),
+        worst=float(means.min()),
+        best=float(means.max()),
+        precision=float(found[0].precision.mean()),
+        recall=float(found[0].recall.mean()),
+        guess=guess_score(job),
+        share=found[0].true / job.count,
+        answered=float(job.count),
         answered_uncertainty=0.0,
         spent=epsilon,
         passes=passes,
     )
 
 
-def _published_f1(job: Job, key: str, values: FloatArray, *, scale: float, passes: int, seed: int) -> FloatArray:
+def _predict_choice(job: Job, key: str, *, scale: float, passes: int, epsilon: float, seed: int) -> Prediction:
+    values = job.values()
+    picked = values[winners(key, values, scale=scale, passes=passes, seed=seed)]
+    best = values.max()
+    score, uncertainty = mean_and_reach(1.0 - (best - picked) / job.family.width, span=1.0)
+    return Prediction(
+        score=score,
+        uncertainty=uncertainty,
+        cautious=score,
+        worst=score,
+        best=score,
+        hits=float(np.mean(picked == best)),
+        guess=guess_score(job),
+        answered=1.0,
+        answered_uncertainty=0.0,
+        spent=epsilon,
+        passes=passes,
+    )
+
+
+def _published(job: Job, key: str, values: FloatArray, *, scale: float, passes: int, seed: int) -> Passes:
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x52]))
     threshold = float(job.threshold or 0.0)
     truth = values >= threshold
+    true = float(truth.sum())
     parts = []
     step = max(1, (1 << 18) // len(values))
     for start in range(0, passes, step):
         shape = (min(step, passes - start), len(values))
         above = values + scale * standard_draws(law_of(key), shape, generator) >= threshold
-        hits = above[:, truth].sum(axis=1).astype(np.float64)
-        parts.append(f1_scores(hits, claimed=above.sum(axis=1).astype(np.float64), true=float(truth.sum())))
-    return np.concatenate(parts)
+        parts.append(np.stack([above[:, truth].sum(axis=1), above.sum(axis=1)]).astype(np.float64))
+    hits, claimed = np.concatenate(parts, axis=1)
+    answered, spent = np.full(passes, float(len(values))), np.zeros(passes)
+    return Passes(f1_scores(hits, claimed=claimed, true=true), answered, claimed, spent, hits, true=true)

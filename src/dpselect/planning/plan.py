@@ -56,6 +56,8 @@ class Plan:
         ``order`` for a sparse vector; ``scale`` for one release.
     prediction : Prediction, optional
         What to expect.
+    unit : float, optional
+        What a query of 1 is in the readings' unit, for a plan made from the description of a table.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Plan:
     threshold: float | None = None
     parameters: Mapping[str, Parameter]
     prediction: Prediction | None = None
+    unit: float | None = None
 
     def __post_init__(self) -> None:
         if self.contender not in TITLES:
@@ -177,10 +180,12 @@ class Plan:
 
     def as_document(self) -> dict[str, Any]:
         """Plain values for TOML and JSON."""
-        names = ("contender", "asked", "count", "epsilon", "delta", "threshold")
+        names = ("contender", "asked", "count", "epsilon", "delta", "threshold", "unit")
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         found = {"format": _FORMAT, **plain, "family": asdict(self.family), "parameters": dict(self.parameters)}
-        return found if self.prediction is None else {**found, "prediction": asdict(self.prediction)}
+        if self.prediction is not None:
+            found["prediction"] = {name: value for name, value in asdict(self.prediction).items() if value is not None}
+        return found
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Plan:

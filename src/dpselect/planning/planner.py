@@ -20,11 +20,10 @@ from dpselect.planning.budgets import (
     Entrant,
     beats,
     cheapest_plans,
-    guess_score,
     smallest_useful_epsilon,
 )
 from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SPARSE
-from dpselect.planning.job import Job
+from dpselect.planning.job import Job, guess_score
 from dpselect.planning.one_release import needs_delta
 from dpselect.planning.plan import Plan
 
@@ -136,15 +135,19 @@ def compare(
         raise impossible(job, (), guess, seed=seed)
     if job.wanted is not None:
         return Comparison(job=job, plans=cheapest_plans(job, chosen, seed=seed, on_progress=on_progress), guess=guess)
-    plans = _all_plans(job, chosen, seed=seed, on_progress=on_progress)
+    plans = ranked(job, chosen, seed=seed, on_progress=on_progress)
     if not any(beats(plan, guess) for plan in plans):
         raise impossible(job, chosen, guess, seed=seed)
-    plans.sort(key=_rank)
     return Comparison(job=job, plans=tuple(plans), guess=guess)
 
 
-def _all_plans(job: Job, contenders: Sequence[str], *, seed: int, on_progress: Callable[[float], None]) -> list[Plan]:
-    """Every contender's plan at the job's budget, kindred ones one after the other, others side by side."""
+def ranked(
+    job: Job, contenders: Sequence[str], *, seed: int = 1, on_progress: Callable[[float], None] = lambda share: None
+) -> list[Plan]:
+    """Every contender's plan at the job's budget, best first, whether or not any is better than a guess.
+
+    Kindred ones are tuned one after the other, others side by side.
+    """
     shares = dict.fromkeys(contenders, 0.0)
     lock = threading.Lock()
 
@@ -166,7 +169,8 @@ def _all_plans(job: Job, contenders: Sequence[str], *, seed: int, on_progress: C
         return plans
 
     with ThreadPoolExecutor(_WORKERS) as pool:
-        return [plan for plans in pool.map(follow, _chains(contenders)) for plan in plans]
+        found = [plan for plans in pool.map(follow, _chains(contenders)) for plan in plans]
+    return sorted(found, key=_rank)
 
 
 def _chains(contenders: Sequence[str]) -> list[list[str]]:

@@ -111,12 +111,26 @@ class RunRule:
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """What came of each pass, arrays of shape (settings, passes): F1, questions answered, ⊤ claimed, budget spent."""
+    """What came of each pass, arrays of shape (settings, passes): F1, questions answered, ⊤ claimed, budget spent, and
+    ⊤ that were right, of so many ``true`` ones.
+    """
 
     f1: FloatArray
     answered: FloatArray
     claimed: FloatArray
     spent: FloatArray
+    hits: FloatArray
+    true: float
+
+    @property
+    def precision(self) -> FloatArray:
+        """The share of the ⊤ that are right; 1 where none was claimed."""
+        return np.where(self.claimed > 0, self.hits / np.maximum(self.claimed, 1.0), 1.0)
+
+    @property
+    def recall(self) -> FloatArray:
+        """The share of the true ⊤ that were named; 1 where there are none."""
+        return self.hits / self.true if self.true > 0 else np.ones_like(self.hits)
 
 
 def f1_scores(hits: FloatArray, *, claimed: FloatArray, true: float) -> FloatArray:
@@ -146,7 +160,8 @@ def simulate_fresh(settings: Settings, rule: RunRule, *, values: FloatArray, noi
         walk(settings.part(rows), rule.part(rows), values, noise)
         for rows in _blocks(len(settings), each=noise.questions.shape[1])
     ]
-    return Passes(*(np.concatenate([one[i] for one in parts]) for i in range(4)))
+    f1, answered, claimed, spent, hits = (np.concatenate([one[i] for one in parts]) for i in range(5))
+    return Passes(f1, answered, claimed, spent, hits, float((values >= settings.threshold).sum()))
 
 
 def _blocks(settings: int, *, each: int) -> Iterator[slice]:
@@ -198,7 +213,7 @@ def _abreast(settings: Settings, rule: RunRule, values: FloatArray, noise: Stand
         if t & 31 == 31 and not going.any():
             break
     spent = rule.budget[:, None] - left + silent.take(place)
-    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent
+    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent, hits
 
 
 def _admit(
@@ -238,7 +253,7 @@ def _leap(settings: Settings, rule: RunRule, values: FloatArray, noise: Standard
         for r in range(len(questions)):
             found[:, s, r] = _leap_once(cut + questions[r], ratio * lines[r], truth, rule, s, horizon)
     hits, answered, claimed, spent = found
-    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent
+    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent, hits
 
 
 def _leap_once(
@@ -292,7 +307,7 @@ def simulate_kept(
     length, passes = noise.questions.shape
     truth = values >= settings.threshold
     asked = np.arange(length)[:, None]
-    found = np.zeros((4, len(settings), passes))
+    found = np.zeros((5, len(settings), passes))
     for s, level in enumerate(settings.levels.tolist()):
         cut = np.clip(values, settings.lower[s], settings.upper[s])[:, None] - level
         above = cut + settings.scale_query[s] * noise.questions >= settings.scale_threshold[s] * noise.lines[0]
@@ -304,4 +319,6 @@ def simulate_kept(
         claimed = above.sum(axis=0).astype(np.float64)
         hits = above[truth].sum(axis=0).astype(np.float64)
         found[:3, s] = f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed
-    return Passes(*found)
+        found[4, s] = hits
+    f1, answers, claims, spent, right = found
+    return Passes(f1, answers, claims, spent, right, float(truth.sum()))

@@ -18,7 +18,8 @@ from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.planning.contender import Prediction, SparseContender, SparseParameters, mean_and_reach
 from dpselect.planning.costs import StreamCosts, horizon_costs, needed
 from dpselect.planning.filters import best_order
-from dpselect.planning.job import Job, Scenario
+from dpselect.planning.job import Job, guess_score
+from dpselect.planning.outlook import Scenario, guarded
 from dpselect.planning.simulation import (
     LONG,
     Passes,
@@ -141,6 +142,7 @@ class StreamTuner:
         self._family, self._threshold = job.family, job.threshold
         self._costs = StreamCosts(job, contender, epsilon=epsilon)
         self._scenarios = job.scenarios()
+        self._weights = np.array([one.weight for one in self._scenarios])
         self._streams = np.random.SeedSequence([seed, 0x9E37]).spawn(4)
 
     def tune(
@@ -170,15 +172,22 @@ class StreamTuner:
         number = passes or passes_for(length, total=total, least=50, most=2000)
         noise = self._noise(2, number)
         settings, horizon = self._one(found)
-        results = [self._simulated(settings, horizon, one, noise, found) for one in self._scenarios]
+        rule = self._costs.rule(settings, horizon, detail="exact", found=found)
+        results = [_run(settings, rule, one, noise) for one in self._scenarios]
+        results[0] = self._priced(settings, results[0])
         means = [float(result.f1.mean()) for result in results]
         score, uncertainty = mean_and_reach(results[0].f1[0], span=1.0)
         answered, answered_uncertainty = mean_and_reach(results[0].answered[0], span=float(length))
         return Prediction(
             score=score,
             uncertainty=uncertainty,
-            cautious=float(np.dot(means, [one.weight for one in self._scenarios])),
+            cautious=float(guarded(np.array(means)[:, None], self._weights)[0]),
             worst=min(means),
+            best=max(means),
+            precision=float(results[0].precision.mean()),
+            recall=float(results[0].recall.mean()),
+            guess=guess_score(self._job),
+            share=results[0].true / length,
             answered=answered,
             answered_uncertainty=answered_uncertainty,
             # A filter that is paid before each run keeps what it was paid.
@@ -249,7 +258,7 @@ class StreamTuner:
     # -- from settings to passes --------------------------------------------------------------------------------
 
     def _cautious(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
-        """Mean F1 of points, weighted over the scenarios; 0 for those that cannot even answer one question."""
+        """What points are chosen by, over the scenarios; 0 for those that cannot even answer one question."""
         scores = np.zeros(len(cube))
         alive = self._answers_one(cube)
         scores[alive] = self._scored(cube[alive], noise)
@@ -272,20 +281,13 @@ class StreamTuner:
             part = settings.part(rows)
             caps = None if horizon is None else horizon[rows]
             rule = self._costs.rule(part, caps, detail="fine" if len(cube) <= _FEW else "rough")
-            for scenario in self._scenarios:
-                scores[rows] += scenario.weight * _run(part, rule, scenario, noise).f1.mean(axis=1)
+            weighed = [scenario for scenario in self._scenarios if scenario.weight > 0]
+            means = [_run(part, rule, scenario, noise).f1.mean(axis=1) for scenario in weighed]
+            scores[rows] = guarded(np.array(means), self._weights[self._weights > 0])
         return scores
 
-    def _simulated(
-        self,
-        settings: Settings,
-        horizon: NDArray[np.int64] | None,
-        scenario: Scenario,
-        noise: StandardNoise,
-        found: SparseParameters,
-    ) -> Passes:
-        rule = self._costs.rule(settings, horizon, detail="exact", found=found)
-        passes = _run(settings, rule, scenario, noise)
+    def _priced(self, settings: Settings, passes: Passes) -> Passes:
+        """Passes under one threshold with what they cost, which their counts say."""
         if self._contender.resample:
             return passes
         below = (passes.answered - passes.claimed)[0]

@@ -1,0 +1,123 @@
+"""A watch is planned on public knowledge alone, says beforehand how good it will be, and is refused if it will not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dp
+from dpselect.dataset import Known, Line
+from dpselect.dataset.outlook import CLEARLY_BETTER
+from dpselect.dataset.watch import WatchPlan, plan_stream
+from dpselect.errors import InvalidParameter, NotPublic
+from dpselect.noise.entropy import SeededEntropy
+from dpselect.planning import Profile
+
+FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 5000, monotone=True)
+
+
+def planned(**changes: Any) -> WatchPlan:
+    family = changes.pop("family", FAMILY)
+    line = Line(**({"threshold": Fraction(1, 4), "budget": 1} | changes))
+    return plan_stream(family, line, questions=365)
+
+
+def lived(plan: WatchPlan, values: np.ndarray, *, times: int = 40) -> float:
+    truth, scores = values >= plan.settings.threshold, []
+    for seed in range(times):
+        given = plan.settings.build(SeededEntropy(seed)).ask_many(values)
+        hits = np.count_nonzero(given & truth[: len(given)])
+        scores.append(2 * hits / (np.count_nonzero(given) + np.count_nonzero(truth)))
+    return float(np.mean(scores))
+
+
+def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
+    plan = planned()
+    assert plan.settings.plan is not None
+    assert plan.settings.plan.contender == "exponential-kept"
+    assert plan.settings.delta == 0.0
+    assert "of 2 with the same pure guarantee it is expected to do best" in plan.reason
+    assert planned(mechanism="laplace").reason.endswith("as asked.")
+
+
+def test_the_expectation_is_what_happens_on_such_values() -> None:
+    plan = planned()
+    assert plan.outlook is not None
+    values = plan.asked.job(FAMILY, questions=365, unit=Fraction(1)).values()  # type: ignore[union-attr]
+    assert lived(plan, values) == pytest.approx(plan.outlook.prediction.score, abs=0.03)
+    assert plan.outlook.prediction.worst <= plan.outlook.prediction.score <= plan.outlook.prediction.best  # type: ignore[operator]
+
+
+def test_the_planned_noise_beats_the_plain_gaussian_rule() -> None:
+    """What a watch did before it was planned, on the same values at the same pure ε."""
+    plan, plain = planned(), planned(keep_threshold=True)
+    values = plan.asked.job(FAMILY, questions=365, unit=Fraction(1)).values()  # type: ignore[union-attr]
+    assert lived(plan, values) > lived(plain, values) + 0.2
+
+
+def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> None:
+    plan = planned(budget=0.01)
+    assert not plan.useful
+    with pytest.raises(
+        InvalidParameter, match=r"hardly be better than a guess.*would do on such data.*nothing was spent"
+    ):
+        plan.insist(anyway=False)
+    plan.insist(anyway=True)
+    assert planned().useful
+    outlook = planned().outlook
+    assert outlook is not None
+    assert outlook.prediction.score >= outlook.guess + CLEARLY_BETTER * (1 - outlook.guess)
+
+
+def test_knowledge_sharpens_the_plan() -> None:
+    rare, often = planned(known=Known(expect=Fraction(1, 100))), planned(known=Known(expect=Fraction(4, 10)))
+    assert rare.settings.plan is not None
+    assert often.settings.plan is not None
+    assert rare.settings.plan.noise_spread < 0.5 * often.settings.plan.noise_spread
+    wide = planned(known=Known(between=(0, 0.4)))
+    assert wide.outlook is not None
+    assert wide.outlook.share > 0.2
+    year = 0.2 + 0.08 * np.sin(np.arange(365) / 58.0)
+    like = planned(known=Known(like=Profile(tuple(year), public=True)))
+    assert like.outlook is not None
+    assert like.outlook.share == pytest.approx(float((year >= 0.25).mean()))
+    with pytest.raises(NotPublic):
+        Profile(tuple(year))
+
+
+def test_a_share_and_a_number_say_the_same() -> None:
+    assert Known(expect=Fraction(1, 5)).share(questions=365) == Known(expect=73).share(questions=365)
+    for wrong in (0, -1, 366, 1.5):
+        with pytest.raises(InvalidParameter, match="expect must be"):
+            Known(expect=wrong).share(questions=365)
+
+
+def test_a_plan_fits_a_table_with_the_same_or_a_smaller_sensitivity() -> None:
+    plan = planned().settings.plan
+    assert plan is not None
+    smaller = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 6000, monotone=True)
+    again = plan_stream(smaller, Line(plan=plan), questions=365)
+    assert again.settings.family == smaller
+    assert again.settings.build(SeededEntropy(1)).watcher.family.sensitivity == 1 / 6000
+    rounded = dp.QueryFamily(lower=0, upper=1, sensitivity=np.nextafter(1 / 5000, 1), monotone=True)
+    plan_stream(rounded, Line(plan=plan), questions=365)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sensitivity": 1 / 100}, "one person moves a query by up to"),
+        ({"upper": 2}, "queries in"),
+        ({"monotone": False}, "monotone queries"),
+    ],
+)
+def test_a_plan_for_something_else_is_refused_in_words_that_differ(change: dict[str, Any], said: str) -> None:
+    plan = planned().settings.plan
+    facts: dict[str, Any] = {"lower": 0, "upper": 1, "sensitivity": 1 / 5000, "monotone": True}
+    with pytest.raises(InvalidParameter, match=said) as refused:
+        plan_stream(dp.QueryFamily(**(facts | change)), Line(plan=plan), questions=365)
+    before, after = str(refused.value).split(", but ")[:2]
+    assert before.split("is for ")[1] != after.split(";")[0].removeprefix("these are ")
