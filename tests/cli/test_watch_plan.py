@@ -91,3 +91,40 @@ def test_other_files_and_other_plans_are_refused_in_one_line(dpselect: Callable[
         ran = dpselect("watch", "--plan", path)
         assert ran.code == 2
         assert ran.err.count("\n") == 1, ran.err
+
+
+TABLE = (
+    *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "5000"),
+    *("--from", "2013-01-01", "--to", "2013-01-31"),
+)
+
+
+def test_a_plan_made_from_the_table_is_taken_by_the_table(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    """With more people Δ is smaller, and the plan still fits; with fewer it is larger, and the refusal says so."""
+    place = tmp_path / "plan.toml"
+    made = dpselect("watch", readings, *TABLE, "--threshold", "5", "--budget", 1, "--dry-run", "--save-plan", place)
+    assert made.code == 0, made.err
+    assert dpselect("watch", readings, *TABLE, "--plan", place, "--json").code == 0
+    more, fewer = ([people if word == "5000" else word for word in TABLE] for people in ("6000", "400"))
+    ran = dpselect("watch", readings, *more, "--plan", place, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.lines[-1]["expected_f1"] > ran.lines[-1]["guess_f1"]
+    refused = dpselect("watch", readings, *fewer, "--plan", place)
+    assert refused.code == 2
+    assert "one person moves a query by up to" in refused.err
+    other_cap = ["20" if word == "10" else word for word in TABLE]
+    assert "in the readings' unit, but here it is 20" in dpselect("watch", readings, *other_cap, "--plan", place).err
+
+
+def test_a_plan_takes_no_place_of_another_file(dpselect: Callable[..., object], readings: Path, tmp_path: Path) -> None:
+    before = readings.read_bytes()
+    asked = ("watch", readings, *TABLE, "--threshold", "5", "--budget", 1, "--dry-run", "--save-plan")
+    other = tmp_path / "other.toml"
+    other.write_text("a = 1\n")
+    for place in (readings, other):
+        ran = dpselect(*asked, place)
+        assert ran.code == 2, ran.err
+    assert readings.read_bytes() == before
+    assert other.read_text() == "a = 1\n"

@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 _PLAN = files.Kind("plan", (".toml", ".json"), (b"",))
 
 
+def check_place(place: Path, *, inputs: Iterable[str | Path | None]) -> None:
+    """Refuses a place for a plan that is an input, or holds something that is no plan."""
+    from dpselect.planning.plan import load_plan
+
+    files.check(place, _PLAN, inputs=[one for one in inputs if one is not None])
+    if place.exists() and place.stat().st_size:
+        try:
+            load_plan(place)
+        except DPSelectError:
+            raise files.refused_place("plan", place, "a file is there that is no plan of dpselect") from None
+
+
 @Parameter(name="*", group=Group("What is asked", sort_key=1))
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -150,18 +162,9 @@ class Output:
 
     def check(self, *, inputs: Iterable[Path | None]) -> None:
         """Refuses places that must not be written to, before the tuning."""
-        from dpselect.planning.plan import load_plan
-
         read = [one for one in inputs if one is not None]
         if self.save is not None:
-            files.check(self.save, _PLAN, inputs=read)
-            if self.save.exists() and self.save.stat().st_size:
-                try:
-                    load_plan(self.save)
-                except DPSelectError:
-                    raise files.refused_place(
-                        "plan", self.save, "a file is there that is no plan of dpselect"
-                    ) from None
+            check_place(self.save, inputs=read)
         if self.plot is not None:
             files.check(self.plot, files.DRAWING, inputs=read)
         if self.report is not None:

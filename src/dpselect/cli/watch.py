@@ -15,6 +15,7 @@ from dpselect.cli.again import Again
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.knowledge import Knowledge
 from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths, places
+from dpselect.cli.plan import check_place
 from dpselect.errors import InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class LineOptions:
         The most all answers may cost (ε).
     plan
         All of this from a plan instead.
+    save_plan
+        Keep the plan, for --plan later; with --dry-run nothing is asked.
     delta
         δ of the guarantee; 0 is pure, and what is meant if left out.
     mechanism
@@ -59,6 +62,7 @@ class LineOptions:
     threshold: Number | None = None
     budget: Number | None = None
     plan: Annotated[Path | None, Parameter(metavar="PLAN.toml")] = None
+    save_plan: Annotated[Path | None, Parameter(metavar="PLAN.toml")] = None
     delta: Number | None = None
     mechanism: Literal["exponential", "laplace", "gaussian"] | None = None
     anyway: bool = False
@@ -66,6 +70,16 @@ class LineOptions:
     sigma_threshold: Number | None = None
     sigma_query: Number | None = None
     keep_threshold: bool = False
+
+    def keep_plan(self, plan: WatchPlan) -> None:
+        """Writes the plan where that was asked for."""
+        if self.save_plan is not None:
+            screen.notice(f"Plan: {plan.save(self.save_plan)}", style="green")
+
+    def check(self, *, inputs: Iterable[str | Path | None]) -> None:
+        """Refuses a place for the plan that must not be written to, before anything is asked."""
+        if self.save_plan is not None:
+            check_place(self.save_plan, inputs=inputs)
 
     def line(self, knowledge: Knowledge) -> Line:
         """The line these options describe."""
@@ -149,22 +163,26 @@ def watch(
     and SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
     run.check(inputs=(*places(data), options.plan, *knowledge.inputs))
+    options.check(inputs=(*places(data), *knowledge.inputs))
     line = options.line(knowledge)
     # Persons, or a series: a table. Otherwise what comes is one question a line.
     rows = (table.user is not None and table.sensitivity is None) or table.maximum is not None
     if data == "-" and not rows:
         _refuse_table(table, periods, run)
-        return _watch_stream(stream.plan(line, table), table, again, run, anyway=options.anyway)
+        return _watch_stream(stream.plan(line, table), table, again, run, options)
     refuse_given("a table, whose periods say which they are", onward=again.onward or None)
     dataset = table.dataset(data, run)
     candidates = periods.of(dataset)
     with screen.progress("Trying the mechanisms on simulated data") as move:
         plan = dataset.plan_watch(line, candidates, progress=move)
+    options.keep_plan(plan)
     screen.warn_of_the_line(plan, as_json=run.as_json)
     if run.dry_run:
         dataset.check(candidates)
         screen.show_watch_plan(plan, as_json=run.as_json)
         return DONE
+    plan.insist(anyway=options.anyway)
+    _tell(plan, run)
     run.warn_of_a_seed()
     spent.begin(plan.settings.budget, ledger=dataset.ledger is not None)
     with screen.progress("Adding up the table") as move:
@@ -179,6 +197,12 @@ def watch(
     return BUDGET_EXHAUSTED if answer.ended else DONE
 
 
+def _tell(plan: WatchPlan, run: Run) -> None:
+    """What to expect, before anything is asked: to people; a machine finds it in the last record."""
+    if sys.stderr.isatty() and not run.as_json:
+        screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
+
+
 def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
     """Options about a table mean nothing where none was named."""
     own = ("sensitivity", "monotone", "ledger", "total")
@@ -188,17 +212,16 @@ def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
     refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)
 
 
-def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, *, anyway: bool) -> int:
+def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, options: LineOptions) -> int:
     from dpselect.cli.stream import answer_lines
 
+    options.keep_plan(plan)
     screen.warn_of_the_line(plan, as_json=run.as_json)
     if run.dry_run:
         screen.show_watch_plan(plan, as_json=run.as_json)
         return DONE
-    plan.insist(anyway=anyway)
-    if sys.stderr.isatty():
-        # For people; a machine finds it in the last record.
-        screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
+    plan.insist(anyway=options.anyway)
+    _tell(plan, run)
     spent.begin(plan.settings.budget, ledger=table.ledger is not None)
     with again.book(table, run) as book:
         answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)

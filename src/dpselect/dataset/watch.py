@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.answer import Answer
@@ -63,7 +64,7 @@ class WatchPlan:
     @property
     def line(self) -> str:
         """The threshold in the readings' unit."""
-        return f"{self.settings.threshold * float(self.unit):.10g}"
+        return self._with_unit(f"{self.settings.threshold * float(self.unit):.10g}")
 
     @property
     def weakness(self) -> str | None:
@@ -105,7 +106,8 @@ class WatchPlan:
         if self.outlook is None:
             return "nothing: no value can be on both sides of the line"
         spread = self.settings.as_plan(questions=self.questions).noise_spread * float(self.unit)
-        return f"{self.outlook.in_words}. The noise around the line spreads by {self._with_unit(f'{spread:.3g}')}"
+        blurred = self._with_unit(at_most(spread, digits=3))
+        return f"{self.outlook.in_words}. The noise around the line has a standard deviation of {blurred}"
 
     def _with_unit(self, number: str) -> str:
         return number if self.dataset is None else self.dataset.with_unit(number)
@@ -120,6 +122,13 @@ class WatchPlan:
             f"the answers would hardly be better than a guess: expected is {self.expectation}. {told[0].upper()}"
             f"{told[1:]}; nothing was spent (‹anyway› to insist)"
         )
+
+    def save(self, path: Path | str) -> Path:
+        """Keeps the plan in a file, for this table or another of the same range whose Δ is no larger."""
+        plan = replace(self.settings.as_plan(questions=self.questions), unit=float(self.unit))
+        if plan.prediction is None and self.outlook is not None:
+            plan = replace(plan, prediction=self.outlook.prediction)
+        return plan.save(path)
 
     def insist(self, *, anyway: bool) -> None:
         """Refuses what would hardly be better than a guess, unless it is wanted ``anyway``."""
@@ -256,6 +265,7 @@ class WatchPlan:
             ("Expected", f"{self.expectation}."),
             *(() if self.outlook is None else (("Of it answered", self._answered()),)),
             ("On the grounds that", self._grounds()),
+            *(() if self.useful else (("Advice", "Hardly better than a guess: refused, unless insisted on."),)),
         ]
 
     def _answered(self) -> str:
@@ -460,10 +470,8 @@ class Watch(Answer):
         if self.ended:
             details.append(("Not asked", f"everything from {self.name(self.answered)} on: the budget ended"))
         details.append(("Cost of these answers", f"ε = {at_most(self.cost)} of {at_most(settings.budget)}"))
-        notes = [
-            "Near the line an answer may fall on the wrong side: that is what protects people. Expected: "
-            f"{plan.expectation}.",
-        ]
+        details.append(("Expected", f"{plan.expectation}."))
+        notes = ["Near the line an answer may fall on the wrong side: that is what protects people."]
         if not plan.useful:
             notes.append("Asked for although this is hardly better than a guess: do not build on these answers.")
         if dataset is None or dataset.is_series:

@@ -21,7 +21,7 @@ LARGEST_EPSILON = 1024.0
 #: How close the answer comes: within so many parts of the least ε.
 _CLOSE = 1.05
 #: Contenders that clipping always improves on; looked at only by name.
-_DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
+DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
 #: Sparse vectors that do most with little.
 _FRUGAL = ("exponential-kept", "laplace-kept", "exponential-fresh", "sparse-kept-clipped")
 
@@ -131,7 +131,7 @@ def cheapest_plans(
     """The least ε of every contender for the wanted score, cheapest first."""
     wanted = float(job.wanted or 0.0)
     most = LARGEST_EPSILON if job.epsilon is None else job.epsilon
-    looked_at = [key for key in contenders if _DOMINATED.get(key) not in contenders]
+    looked_at = [key for key in contenders if DOMINATED.get(key) not in contenders]
 
     def will_do(plan: Plan) -> bool:
         return plan.prediction is not None and plan.prediction.cautious >= wanted

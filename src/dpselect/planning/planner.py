@@ -16,6 +16,7 @@ from dpselect.checks import FloatArray, refuse
 from dpselect.errors import DPSelectError, InvalidParameter
 from dpselect.planning.advice import advice, shown
 from dpselect.planning.budgets import (
+    DOMINATED,
     LARGEST_EPSILON,
     Entrant,
     beats,
@@ -77,13 +78,18 @@ class Comparison:
 
 
 def contenders_for(job: Job) -> tuple[str, ...]:
-    """The names of all contenders that can promise what the job asks for.
+    """The contenders that can promise what the job asks for, but for those that clipping always improves on.
 
     >>> from dpselect import QueryFamily
     >>> job = Job(asked="largest", family=QueryFamily(lower=0, upper=1, sensitivity=1e-3), count=9, epsilon=1.0)
     >>> contenders_for(job)
     ('gaussian-noisy-max', 'permute-and-flip', 'exponential', 'laplace-noisy-max', 'laplace-release')
     """
+    return tuple(key for key in _promising(job) if key not in DOMINATED)
+
+
+def _promising(job: Job) -> tuple[str, ...]:
+    """All that can promise it: what may be asked for by name."""
     approximate = job.delta > 0
     if job.asked == "largest":
         return tuple(key for key in (*SELECTIONS, *RELEASES) if approximate or not needs_delta(key))
@@ -127,9 +133,9 @@ def compare(
     Permute-and-flip answers this best: accuracy 0.9..., with noise ... of what Gaussian noisy max needs ...
     """
     chosen = tuple(contenders_for(job) if contenders is None else contenders)
-    refused = [key for key in chosen if key not in contenders_for(job)]
+    refused = [key for key in chosen if key not in _promising(job)]
     if refused or not chosen:
-        raise refuse("contenders", refused or chosen, "among " + ", ".join(contenders_for(job)))
+        raise refuse("contenders", refused or chosen, "among " + ", ".join(_promising(job)))
     guess = guess_score(job)
     if guess >= 1.0:
         raise impossible(job, (), guess, seed=seed)
