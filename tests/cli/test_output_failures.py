@@ -51,7 +51,7 @@ def test_a_closed_output_is_refused_before_anything_is_asked(readings: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "command", [f"{COST}", f"{COST} --json", "--help", f"{WATCH} < <(yes 0.1)", f"{WATCH} --dry-run"]
+    "command", [f"{COST}", f"{COST} --json", "--help", f"{WATCH} --anyway < <(yes 0.1)", f"{WATCH} --dry-run"]
 )
 def test_a_reader_that_leaves_ends_the_program_quietly(command: str) -> None:
     # The reader is gone before anything is written: the sleep keeps the order.

@@ -20,6 +20,8 @@ _SMALLEST = 2.0**-40
 LARGEST_EPSILON = 1024.0
 #: How close the answer comes: within so many parts of the least ε.
 _CLOSE = 1.05
+#: A search from scratch may need a little more than one that was led there from budgets nearby.
+_FROM_SCRATCH = 1.15
 #: Contenders that clipping always improves on; looked at only by name.
 DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
 #: Sparse vectors that do most with little.
@@ -167,4 +169,4 @@ def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *
         if plan is not None:
             # Only who does it for less is of interest from here on.
             start = best = plan.epsilon
-    return None if math.isinf(best) else best
+    return None if math.isinf(best) else _FROM_SCRATCH * best
