@@ -4,7 +4,7 @@ import pytest
 
 from dpselect import QueryFamily
 from dpselect.errors import InvalidParameter
-from dpselect.planning import Job, Model, Profile, compare, contenders_for, frontier
+from dpselect.planning import Job, Profile, compare, contenders_for, frontier
 from dpselect.report.page import html_page
 from dpselect.report.plan_page import plan_report
 
@@ -108,25 +108,3 @@ def test_progress_moves_forward_to_the_end():
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     assert len(shares) > 5
-
-
-def test_a_cautious_plan_loses_less_when_the_level_rises():
-    values = Model(kind="seasonal").stream(FAMILY, count=120, threshold=0.6, share=0.05)
-    known = {"family": FAMILY, "epsilon": 0.5, "threshold": 0.6, "public": Profile(tuple(values), public=True)}
-    cautious = Job(asked="crossings", **known)
-    steady = Job(asked="crossings", outlook="steady", **known)
-    careful, bold = (compare(job, contenders=["laplace-kept"]).best for job in (cautious, steady))
-    risen = Job(asked="crossings", outlook="steady", **known | {"share": 0.5})
-    truth = risen.values() >= 0.6
-
-    def lived(plan):
-        scores = []
-        for _ in range(30):
-            vector = plan.mechanism()
-            answers = vector.ask_many(risen.values())
-            hits = (answers & truth[: len(answers)]).sum()
-            scores.append(2 * hits / (answers.sum() + truth.sum()))
-        return sum(scores) / len(scores)
-
-    assert lived(careful) > lived(bold)
-    assert bold.prediction.score >= careful.prediction.score - careful.prediction.uncertainty

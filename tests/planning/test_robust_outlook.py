@@ -83,3 +83,9 @@ def test_other_rates_keep_the_shape_of_bursts():
     assert set(doubled) <= set(past)
     raised = past + past.std()
     assert float((raised >= line).mean()) < 2 * share or float((past + 2 * past.std() >= line).mean()) > 5 * share
+
+
+def test_a_cautious_plan_loses_less_when_tops_become_more_frequent():
+    past, future, line = stream("epidemics", seed=2)
+    assert (future >= line).mean() > 2 * (past >= line).mean()
+    assert planned(past, future, line, 1.0) > planned(past, future, line, 1.0, "steady") + 0.1
