@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -111,3 +112,12 @@ def test_a_quote_that_stays_open_after_long_quoted_fields_is_refused(backend, tm
     with pytest.raises(SourceError, match="an open quote") as caught:
         bounded_query(open_source(path, backend=backend), question, Calendar("2013-01-01", "2013-01-02"))
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_folder_with_one_inside_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError(13, "not allowed", "SECRET")
+
+    monkeypatch.setattr(Path, "rglob", refused)
+    with pytest.raises(SourceError, match="cannot be read; check the path and your rights"):
+        open_source(tmp_path)

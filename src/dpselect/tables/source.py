@@ -133,9 +133,7 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
         if text.startswith(_REMOTE):
             found.append(text)
         elif _is(Path.is_dir, text):
-            # What other programs leave beside their files begins with a dot or an underscore.
-            inside = (path for path in Path(text).rglob("*") if path.name[0] not in "._" and not path.is_dir())
-            found += sorted(str(path) for path in inside if _kind(path.name))
+            found += _inside(text)
         elif _is(Path.is_file, text):
             found.append(text)
         else:
@@ -151,6 +149,15 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
             "or .parquet, all alike"
         )
     return found
+
+
+def _inside(folder: str) -> list[str]:
+    """The files in a folder. What other programs leave beside theirs begins with a dot or an underscore."""
+    try:
+        inside = [path for path in Path(folder).rglob("*") if path.name[0] not in "._" and not path.is_dir()]
+    except OSError:
+        raise SourceError(f"a folder in {shown(folder)} cannot be read; check the path and your rights") from None
+    return sorted(str(path) for path in inside if _kind(path.name))
 
 
 def _is(kind: Callable[[Path], bool], text: str) -> bool:
