@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from flint import arb
+from flint import arb, ctx
 
 
 class Factor(NamedTuple):
@@ -90,7 +91,7 @@ def _normal(y: arb) -> _Normal:
 
 def _upper_tail(y: arb) -> arb:
     """1 − Φ(y) for y that is not far below 0."""
-    z = y / arb(2).sqrt()
+    z = y / _root_two(ctx.prec)
     if not z > 100:
         return z.erfc() / 2
     # flint's erfc loses all accuracy on a far ball with a radius, not on its exact middle. Around that the
@@ -99,12 +100,18 @@ def _upper_tail(y: arb) -> arb:
     return arb(z.mid()).erfc() * (-spread).union(spread).exp() / 2
 
 
-def _half_log_two_pi() -> arb:
+@lru_cache(maxsize=64)
+def _root_two(_precision: int) -> arb:
+    return arb(2).sqrt()
+
+
+@lru_cache(maxsize=64)
+def _half_log_two_pi(_precision: int) -> arb:
     return (2 * arb.pi()).log() / 2
 
 
 def _log_density(y: arb) -> arb:
-    return -y * y / 2 - _half_log_two_pi()
+    return -y * y / 2 - _half_log_two_pi(ctx.prec)
 
 
 @dataclass(frozen=True)

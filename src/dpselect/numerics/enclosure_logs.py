@@ -16,7 +16,7 @@ from dpselect.numerics.enclosure_integrand import Factor, Growth, Product
 from dpselect.numerics.enclosure_quadrature import PrecisionTooLow, find_peak, integrate
 from dpselect.precision import working_precision
 
-_FIRST_PRECISION = 128
+_FIRST_PRECISION = 80
 _LAST_PRECISION = 16384
 #: Where J is above this, its log is made from 1 − J.
 _NEAR_ONE = 0.9

@@ -26,6 +26,7 @@ from dpselect.numerics.enclosure_integrand import Bend, Integrand, Survey, Term
 _ORDERS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 44, 48)
 _ELLIPSES = (1.4, 1.8, 2.3, 3.0, 4.0, 5.5, 8.0, 12.0)
 _MOST_PANELS = 4000
+_PEAK_PRECISION = 40
 _TOO_NARROW = "the integrand is too narrow to resolve; the parameters are too extreme"
 
 
@@ -93,8 +94,21 @@ def integrate(
 def find_peak(integrand: Integrand) -> float:
     """About where a log-concave integrand is largest: its log there is within 1/2 of the top.
 
-    Bisection of the sign of the log's derivative, helped by secants; concavity says how much is left to gain.
+    Looked for with few bits, and with those in force where few do not show it.
     """
+    precision = ctx.prec
+    ctx.prec = min(precision, _PEAK_PRECISION)
+    try:
+        return _climb(integrand)
+    except PrecisionTooLow:
+        ctx.prec = precision
+        return _climb(integrand)
+    finally:
+        ctx.prec = precision
+
+
+def _climb(integrand: Integrand) -> float:
+    """Bisection of the sign of the log's derivative, helped by secants; concavity says how much is left to gain."""
     low, high = -math.inf, math.inf
     slope_low = slope_high = 0.0
     x, step = 0.0, 1.0
