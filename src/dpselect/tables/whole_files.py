@@ -127,44 +127,57 @@ def _cell(value: Any) -> str:
 
 
 def from_json_files(files: list[str]) -> Any:
-    """Files of JSON lines; the first object names the columns."""
-    tables = []
+    """Files of JSON lines; all their objects together name the columns."""
+    objects = _Objects()
     for path in files:
         name = shown(Path(path).name)
         with (
             engine_failures(f"reading {name}", likely="a line that is no JSON object, or a broken gzip"),
             gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as lines,
         ):
-            tables.append(_from_json(lines, name))
-    if any(table.schema != tables[0].schema for table in tables):
-        raise SourceError("the first objects of the files name different columns; give them the same")
-    import pyarrow
-
-    return pyarrow.concat_tables(tables)
+            objects.add(lines, name)
+    return objects.table(name)
 
 
 def _from_json(lines: Iterable[bytes], where: str) -> Any:
-    names: list[str] | None = None
-    columns: list[list[str | None]] = []
-    for line in lines:
-        if not line.strip():
-            continue
-        # Numbers stay as they were written: as in a CSV file, nothing is rounded before it is read.
-        found = json.loads(line, parse_float=str, parse_int=str) if len(line) <= _JSON_OBJECT else None
-        if not isinstance(found, dict):
-            raise SourceError(f'every line of {where} must be a JSON object, such as {{"meter": "a", "kwh": 1.5}}')
-        if names is None:
-            names = list(found)
-            columns = [[] for _ in names]
-        for name, column in zip(names, columns, strict=True):
-            column.append(_json_text(found.get(name)))
-    if not names:
-        raise SourceError(f"{where} is empty; its first line must be a JSON object that names the columns")
-    import pyarrow
+    objects = _Objects()
+    objects.add(lines, where)
+    return objects.table(where)
 
-    return pyarrow.table(
-        {name: pyarrow.array(column, pyarrow.string()) for name, column in zip(names, columns, strict=True)}
-    )
+
+class _Objects:
+    """Columns of text, one for every name that some object has; null where an object lacks it."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[str | None]] = {}
+        self._count = 0
+
+    def add(self, lines: Iterable[bytes], where: str) -> None:
+        for line in lines:
+            if not line.strip():
+                continue
+            # Numbers stay as they were written: as in a CSV file, nothing is rounded before it is read.
+            found = json.loads(line, parse_float=str, parse_int=str) if len(line) <= _JSON_OBJECT else None
+            if not isinstance(found, dict):
+                raise SourceError(f'every line of {where} must be a JSON object, such as {{"meter": "a", "kwh": 1.5}}')
+            for name, value in found.items():
+                column = self._columns.setdefault(name, [])
+                column.extend([None] * (self._count - len(column)))
+                column.append(_json_text(value))
+            self._count += 1
+
+    def table(self, where: str) -> Any:
+        names = list(self._columns)
+        if not names:
+            raise SourceError(f"{where} is empty; its lines must be JSON objects that name the columns")
+        # DuckDB and Spark take such names for one, and rename or refuse the column that comes second.
+        if len({name.casefold() for name in names}) != len(names) or not all(names):
+            raise SourceError("names in JSON objects must not be empty, nor differ in upper and lower case alone")
+        import pyarrow
+
+        for column in self._columns.values():
+            column.extend([None] * (self._count - len(column)))
+        return pyarrow.table({name: pyarrow.array(self._columns[name], pyarrow.string()) for name in names})
 
 
 def _json_text(value: Any) -> str | None:
