@@ -205,16 +205,32 @@ def _from_files(
             raise SourceError(f"several {kind} files cannot be read as one table; name one, or save them as CSV")
         loaded = from_zip(files[0], delimiter=delimiter) if kind == "zip" else from_excel(files[0], sheet=sheet)
         return _from_memory(loaded, engine, settings)
-    if engine == "polars":
+    return _from_parquet(files, engine, settings)
+
+
+def _from_parquet(files: list[str], engine: str, settings: dict[str, Any]) -> Table:
+    """Parquet files of one schema. Engines take it from the first file, and cast or drop what others have beyond it."""
+    from dpselect.tables.parquet_files import refuse_other_schemas, refuse_other_schemas_elsewhere
+
+    elsewhere = [place for place in files if place.startswith(_REMOTE)]
+    refuse_other_schemas([place for place in files if not place.startswith(_REMOTE)])
+    if engine == "polars":  # refuses by itself what differs
         import polars
 
         return _ibis().polars.connect().create_table(_fresh_name(), polars.scan_parquet(files, hive_partitioning=False))
     if engine == "pyspark":
         from dpselect.tables.spark import spark_table
 
-        return spark_table(lambda session: session.read.parquet(*files), settings)
-    options = {"hive_partitioning": False} if engine == "duckdb" else {}
-    return getattr(_ibis(), engine).connect(**settings).read_parquet(files, **options)
+        return spark_table(lambda session: session.read.option("mergeSchema", "true").parquet(*files), settings)
+    if engine != "duckdb":
+        if elsewhere and (len(files) > 1 or "*" in files[0]):
+            raise SourceError("several files from elsewhere are read with duckdb, polars or spark; change ‹backend›")
+        return getattr(_ibis(), engine).connect(**settings).read_parquet(files)
+    connection = _ibis().duckdb.connect(**settings)
+    table = connection.read_parquet(files, hive_partitioning=False)
+    if elsewhere:
+        refuse_other_schemas_elsewhere(connection.con, files)
+    return table
 
 
 def _fresh_name() -> str:
