@@ -90,7 +90,7 @@ def _number(text: str) -> float | Fraction:
         return -sys.float_info.max if written.startswith("-") else sys.float_info.max
     try:
         number = Fraction(written)
-    except ZeroDivisionError:
+    except (ValueError, ZeroDivisionError):  # a fraction with an exponent; one over nothing
         raise InvalidData(_RULE) from None
     try:
         nearest = float(number)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import InvalidParameter, LedgerError, SourceError
-from dpselect.report.rounding import no_more_than
+from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, SourceError
+from dpselect.report.rounding import at_least, at_most, no_more_than
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -23,7 +23,7 @@ def open_book(place: Any, *, name: str, total: Any) -> Ledger:
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
     if isinstance(place, Ledger):
         return place
-    wanted = None if total is None else Total.pure(no_more_than(total))
+    wanted = None if total is None else Total.pure(exact_total(total))
     missing = "://" not in str(place) and not Path(place).exists()
     try:
         known = () if missing and wanted is not None else Ledger.datasets(place)
@@ -41,3 +41,25 @@ def open_book(place: Any, *, name: str, total: Any) -> Ledger:
             parameter="total",
         )
     return found
+
+
+def refuse_unpayable(book: Ledger, budget: float) -> None:
+    """Refuses a watch whose whole budget is not left in the ledger: it would end half-way and leave nothing."""
+    balance = book.balance()
+    # What is left is rounded down, and may stand a last digit below the number that was typed.
+    if balance.remaining < budget * (1.0 - 1e-9):
+        left = at_least(balance.remaining)
+        raise BudgetExhausted(
+            f"this watch may cost up to ε = {at_most(budget)}, and {left} is left in the ledger; nothing was asked; "
+            f"give a ‹budget› of at most {left}",
+            spent=balance.spent,
+            budget=balance.spent + balance.remaining,
+            next_cost=budget,
+        )
+
+
+def exact_total(total: Any) -> float:
+    """A total as a double that is no larger, also where it stands as text in a data-set file."""
+    from dpselect.tables.question import exact_number
+
+    return no_more_than(exact_number("total", total) if isinstance(total, str) else total)

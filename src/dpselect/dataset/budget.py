@@ -6,7 +6,7 @@ import math
 import threading
 
 from dpselect.checks import one, positive
-from dpselect.errors import BudgetExhausted
+from dpselect.errors import BudgetExhausted, StateRefused
 
 
 class Budget:
@@ -24,15 +24,23 @@ class Budget:
 
     def __init__(self, total: float | None) -> None:
         from dpselect.composition.exact_sum import ExactSum
+        from dpselect.noise.entropy import owned_here
 
         self.total = math.inf if total is None else one(positive, "total", total)
         self._sum = ExactSum()
-        self._lock = threading.Lock()
+        # A signal handler may ask while a charge is under way; a forked child has no share in its parent's budget.
+        self._lock = threading.RLock()
+        self._process = owned_here(self)
 
     def charge(self, epsilon: float) -> None:
         """Counts an answer that is about to be drawn."""
+        from dpselect.noise.entropy import process
         from dpselect.report.rounding import at_most
 
+        if self._process != process():
+            raise StateRefused(
+                "this budget belongs to the process that made it; ask there, or keep a ledger, which processes share"
+            )
         with self._lock:
             if not self._sum.fits(epsilon, limit=self.total):
                 raise BudgetExhausted(

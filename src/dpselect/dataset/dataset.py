@@ -79,6 +79,7 @@ class Dataset(Facts):
 
         A ledger that the file names must be there: one that is gone is not made anew, with a full budget.
         """
+        from dpselect.dataset.book import exact_total
         from dpselect.dataset.file import read_file
 
         facts = read_file(path)
@@ -88,6 +89,8 @@ class Dataset(Facts):
         facts |= changes
         if "ledger" in facts and "ledger" not in changes:
             _refuse_missing(facts["ledger"], facts.get("total"))
+        if facts.get("total") is not None:
+            facts["total"] = exact_total(facts["total"])
         return cls(facts.pop("source"), **facts)
 
     def peak(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
     from dpselect.tables.candidates import Every
 
 _FILE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
+#: What decides how rows are read and whom the promise is about, beside where they are; unit and engine do not.
+_READING = (
+    *("user", "time", "hour", "value", "category", "wide", "time_format", "timezone", "duplicates", "measure"),
+    *("per_user", "population", "adjacency", "grid", "monotone", "table", "delimiter", "decimal"),
+)
+_AMOUNTS = ("cap", "maximum", "sensitivity")
 
 
 @dataclass(frozen=True, repr=False)
@@ -276,6 +284,16 @@ class Facts:
     def with_unit(self, number: str) -> str:
         """A number with the readings' unit behind it, where that is known."""
         return number if self.unit is None else f"{number} {self.unit}"
+
+    @property
+    def reading(self) -> str:
+        """A digest of every public fact that decides what the rows mean and whom the promise is about.
+
+        A question to the same file under other facts is another question. A digest, since a fact may look like a place.
+        """
+        kept = {name: str(getattr(self, name)) for name in _READING}
+        kept |= {name: _number(given) for name in _AMOUNTS if (given := getattr(self, name)) is not None}
+        return hashlib.sha256(json.dumps([self.name, kept], sort_keys=True).encode()).hexdigest()
 
     def parameters(self, candidates: Candidates) -> tuple[Entry, ...]:
         """The public parameters, for a report."""

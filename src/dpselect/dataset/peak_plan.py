@@ -216,6 +216,7 @@ class PeakPlan:
             **dict(self.dataset.parameters(self.candidates)),
             "verb": "peak",
             "measured": self.dataset.measured,
+            "reading": self.dataset.reading,
             "mechanism": self.mechanism,
             **scale(self.chosen),
             **({} if self.goal == "largest" else {"goal": self.goal}),

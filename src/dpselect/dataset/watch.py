@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpselect.dataset.answer import Answer
-from dpselect.dataset.book import NOBODY_REMEMBERS
+from dpselect.dataset.book import NOBODY_REMEMBERS, refuse_unpayable
 from dpselect.dataset.dataset import Dataset
 from dpselect.dataset.facts import period_word
 from dpselect.dataset.line import Line, Settings, planned
@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from dpselect.noise.entropy import Entropy
     from dpselect.privacy.family import QueryFamily
     from dpselect.tables import Candidates, CuratorReport
+
+
+class _Again(NamedTuple):
+    """What a question to a ledger says of being asked before."""
+
+    key: str | None
+    afresh: bool
+    onward: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,10 +158,15 @@ class WatchPlan:
         asked again finds its answers; ``key`` and ``afresh`` are those of :meth:`Dataset.peak`. With ``onward`` the
         questions to come go on after those that were answered before.
         """
+        # Whoever starts it sees each answer at once.
+        return self._start(entropy, book=book, again=_Again(key, afresh, onward), at_once=True)
+
+    def _start(self, entropy: Entropy | None, *, book: Ledger | None, again: _Again, at_once: bool) -> Watch:
         from dpselect.dataset.kept import KeptWatch
         from dpselect.noise.entropy import SYSTEM_ENTROPY
 
-        source, at_once = entropy or SYSTEM_ENTROPY, self.dataset is None
+        key, afresh, onward = again
+        source = entropy or SYSTEM_ENTROPY
         if self.dataset is not None:
             source, book = self.dataset.entropy or source, self.dataset.book
         if book is None:
@@ -164,6 +177,8 @@ class WatchPlan:
             return Watch(plan=self, vector=self.settings.build(source))
         worst = Loss(epsilon=self.settings.budget, delta=self.settings.delta)
         kept = KeptWatch(book, self.question(), cost=worst, key=key, afresh=afresh, onward=onward, at_once=at_once)
+        if kept.number is None:
+            refuse_unpayable(book, self.settings.budget)
         watch = Watch(plan=self, vector=self.settings.build(source, filter=kept.filter), kept=kept)
         if not (self.candidates is not None and kept.repeated >= len(self.candidates)):
             kept.make_ready(watch.vector)
@@ -175,6 +190,7 @@ class WatchPlan:
             # Why the planner chose as it did is no part of the question.
             **{name: text for name, text in self.parameters() if name != "Mechanism"},
             "verb": "watch",
+            **({} if self.dataset is None else {"measured": self.dataset.measured, "reading": self.dataset.reading}),
             "budget": self.settings.budget,
             "delta": self.settings.delta,
         }
@@ -200,7 +216,8 @@ class WatchPlan:
         dataset, candidates = self.dataset, self.candidates
         self.insist(anyway=anyway)
         dataset.check(candidates)
-        watch = self.start(key=key, afresh=afresh)
+        # Nothing is shown before the ledger has all of it.
+        watch = self._start(None, book=None, again=_Again(key, afresh, onward=False), at_once=False)
         read = functools.cache(lambda: dataset.read(candidates, progress=progress))
         watch.examine = lambda: read().curator_report
         while watch.answered < len(candidates) and watch.fits:

@@ -1,0 +1,145 @@
+"""What makes two questions the same to a ledger, and what a budget in memory is worth to a forked child."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+import dpselect as dp
+from dpselect.cli.stream import read_line
+from dpselect.dataset import Line
+from dpselect.dataset.facts import Facts
+from dpselect.dataset.file import write_file
+from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
+from dpselect.ledger import Ledger, Total
+
+DAYS = [f"2013-01-{day:02d}" for day in range(1, 32)]
+HOMES = {"user": "meter", "time": "at", "value": "kwh", "cap": 10, "population": 20}
+
+
+def rows() -> pyarrow.Table:
+    """Twenty meters in seven homes; they draw most on the 9th and give most on the 21st."""
+    return pyarrow.table(
+        {
+            "meter": [f"m{meter}" for meter in range(20) for _ in DAYS],
+            "home": [f"h{meter // 3}" for meter in range(20) for _ in DAYS],
+            "at": DAYS * 20,
+            "stamp": DAYS * 20,
+            "kwh": [9.0 if day == 8 else 1.0 for _ in range(20) for day in range(31)],
+            "given": [9.0 if day == 20 else 1.0 for _ in range(20) for day in range(31)],
+        }
+    )
+
+
+def questions(**facts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    homes = dp.Dataset(rows(), **{**HOMES, **facts})
+    days = homes.candidates(start=DAYS[0], end=DAYS[-1])
+    peak = homes.plan(epsilon=1000, start=DAYS[0], end=DAYS[-1])
+    return peak.question(), homes.plan_watch(Line(threshold=5, budget=500, noise=(0.1, 0.1)), days).question()
+
+
+OTHERWISE = [
+    {"user": "home"},
+    {"time": "stamp"},
+    {"value": "given"},
+    {"per_user": "max"},
+    {"duplicates": "largest"},
+    {"measure": "sum"},
+    {"adjacency": "replace"},
+    {"time_format": "%Y-%m-%d"},
+    {"timezone": "Europe/London"},
+    {"decimal": ","},
+    {"hour": "at"},
+    {"cap": 11},
+    {"population": 21},
+    {"grid": 1000},
+]
+
+
+@pytest.mark.parametrize("facts", OTHERWISE, ids=[next(iter(facts)) for facts in OTHERWISE])
+def test_other_facts_are_another_question(facts: dict[str, Any]) -> None:
+    for asked, before in zip(questions(**facts), questions(), strict=True):
+        assert asked["reading"] != before["reading"]
+
+
+def test_every_fact_counts_but_those_that_change_no_answer() -> None:
+    from dpselect.dataset.facts import _AMOUNTS, _READING
+
+    shown = {"source", "backend", "unit", "start", "end", "every", "categories"}
+    assert {*_READING, *_AMOUNTS} | shown == set(Facts.__dataclass_fields__) - {"_"}
+
+
+def test_the_same_facts_written_otherwise_are_the_same_question() -> None:
+    assert questions(cap="10") == questions(cap=10.0) == questions(unit=None)
+
+
+def test_a_ledger_does_not_take_one_column_for_another(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.pure(5000.0))
+    asked = {"threshold": 5, "budget": 1000, "start": DAYS[0], "end": DAYS[-1], "anyway": True}
+    drawn = dp.Dataset(rows(), **HOMES, ledger=book)
+    given = dp.Dataset(rows(), **{**HOMES, "value": "given"}, ledger=book)
+    assert [watch.name(place) for watch in (drawn.watch(**asked),) for place in watch.above] == ["2013-01-09"]
+    assert [watch.name(place) for watch in (given.watch(**asked),) for place in watch.above] == ["2013-01-21"]
+
+
+def test_a_watch_that_the_ledger_cannot_pay_for_is_not_begun(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.pure(500.0))
+    homes = dp.Dataset(rows(), **HOMES, ledger=book)
+    asked = {"threshold": 5, "start": DAYS[0], "end": DAYS[-1], "anyway": True}
+    with pytest.raises(BudgetExhausted, match=r"up to ε = 600, and 500 is left in the ledger; nothing was asked"):
+        homes.watch(budget=600, **asked)
+    assert book.balance().spent == 0.0
+    first = homes.watch(budget=500, **asked)
+    # Asked again it costs nothing, so what is left does not matter.
+    assert homes.watch(budget=500, **asked).above == first.above
+
+
+def test_answers_that_are_seen_one_by_one_are_not_drawn_again_under_one_charge(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.zcdp(5000.0, delta=1e-6))
+    homes = dp.Dataset(rows(), **HOMES, ledger=book)
+    plan = homes.plan_watch(Line(threshold=5, budget=50, noise=(5, 5)), homes.candidates(start=DAYS[0], end=DAYS[-1]))
+    plan.start().ask(0.1)
+    with pytest.raises(InvalidParameter, match="interrupted"):
+        plan.start()
+
+
+@pytest.mark.parametrize("total", ["2.5", "0.3", "1/2"])
+def test_a_total_need_not_be_whole(tmp_path: Path, total: str) -> None:
+    pyarrow_rows = rows()
+    (tmp_path / "readings.csv").write_text(
+        "meter,at,kwh\n"
+        + "".join(
+            f"{meter},{at},{kwh}\n"
+            for meter, at, kwh in zip(*(pyarrow_rows[name].to_pylist() for name in ("meter", "at", "kwh")), strict=True)
+        )
+    )
+    from dpselect.dataset.book import exact_total
+
+    Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.pure(exact_total(total))).close()
+    facts = {"source": tmp_path / "readings.csv", **HOMES, "start": DAYS[0], "end": DAYS[-1]}
+    place = write_file(tmp_path / "homes.toml", {**facts, "ledger": tmp_path / "homes.ledger", "total": total})
+    homes = dp.Dataset.open(place)
+    assert homes.peak(epsilon=0.1, anyway=True).entry is not None
+    homes.book.close()  # type: ignore[union-attr]
+
+
+def test_a_forked_child_has_no_share_in_the_budget() -> None:
+    homes = dp.Dataset(rows(), **HOMES, total=1000.0)
+    child = os.fork()
+    if child == 0:
+        try:
+            homes.peak(epsilon=1000, start=DAYS[0], end=DAYS[-1])
+        except StateRefused:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert homes.peak(epsilon=1000, start=DAYS[0], end=DAYS[-1]).label == "2013-01-09"
+
+
+def test_a_fraction_with_an_exponent_is_refused_like_any_other_line() -> None:
+    with pytest.raises(InvalidData, match="a line must be a number"):
+        read_line("1/3e5")
