@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 from fractions import Fraction
 
 import duckdb
+import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dpselect.errors import SourceError
-from dpselect.tables import Calendar, Question, bounded_query, open_source
+from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source
 from dpselect.tables.parquet_files import refuse_other_schemas_elsewhere
 from dpselect.tables.whole_files import from_stream
 
@@ -116,3 +118,71 @@ def test_parquet_files_of_one_schema_are_read_in_any_order(columns, backend, tmp
     question = Question(user="meter", time="at", value="kwh", cap=10, grid=10, population=9)
     answer = bounded_query(open_source(parquet_folder(tmp_path, "0.parquet", columns), backend=backend), question, DAYS)
     assert answer.totals == (6, 5 if isinstance(columns, dict) else 0, 0)
+
+
+LIST = Categories(["5", "6", "x"])
+VISITS = Question(user="visitor", category="page", measure="count", population=51)
+PAGES = [(f"p{number}", 5 if number < 40 else 6) for number in range(50)]
+SHAPES = {
+    "no types": "CREATE TABLE {name} (visitor, page)",
+    "one type": "CREATE TABLE {name} (visitor TEXT, page)",
+    "view": "CREATE TABLE raw (visitor TEXT, page); "
+    "CREATE VIEW {name} AS SELECT visitor || '' AS visitor, coalesce(page, '') AS page FROM raw",
+}
+
+
+def sqlite_file(path, shape, rows, name="t"):
+    connection = sqlite3.connect(path)
+    connection.executescript(SHAPES[shape].format(name=f'"{name}"'))
+    into = "raw" if shape == "view" else name
+    connection.executemany(f'INSERT INTO "{into}" VALUES (?, ?)', rows)  # noqa: S608
+    connection.commit()
+    connection.close()
+    return f"sqlite://{path}"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("row", [("z", "x"), ("z", 5), ("z", 5.5), (7, b"x"), (b"z", "6"), ("z", None)])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("name", ["t", "a; b", "main.t"])
+def test_no_row_gives_a_column_of_sqlite_its_type(shape, row, first, name, tmp_path):
+    """The first row gave it: one text among whole numbers, and nobody else was counted."""
+    named = name.removeprefix("main.")
+    more = sqlite_file(tmp_path / "more", shape, [row, *PAGES] if first else [*PAGES, row], named)
+    fewer = sqlite_file(tmp_path / "fewer", shape, PAGES, named)
+    new, old = (bounded_query(open_source(url, table=name), VISITS, LIST).totals for url in (more, fewer))
+    assert old == (40, 10, 0)
+    assert sum(abs(now - then) for now, then in zip(new, old, strict=True)) <= 1
+    assert all(now >= then for now, then in zip(new, old, strict=True))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_table_of_sqlite_without_rows_or_types_is_read_like_any_other(shape, tmp_path):
+    source = open_source(sqlite_file(tmp_path / "none", shape, []), table="t")
+    assert {str(kind) for kind in source.schema().values()} == {"string"}
+    assert bounded_query(source, VISITS, LIST).totals == (0, 0, 0)
+
+
+def test_readings_without_a_declared_type_are_read_one_by_one(tmp_path):
+    question = Question(user="meter", time="at", value="kwh", cap=10, grid=10, population=9)
+    for number, first in enumerate([1, 1.0, "1", "1.0"]):
+        with sqlite3.connect(tmp_path / f"{number}") as connection:
+            connection.execute("CREATE TABLE t (meter, at, kwh)")
+            rows = [("z", "2013-01-02", first), ("a", "2013-01-01", 2.5), ("b", "2013-01-01", 4), ("c", "x", "y")]
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        connection.close()
+        assert bounded_query(open_source(f"sqlite://{tmp_path}/{number}", table="t"), question, DAYS).totals == (
+            7,
+            1,
+            0,
+        )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_table_of_ibis_with_types_from_its_first_row_is_refused(shape, tmp_path):
+    sqlite_file(tmp_path / "t", shape, PAGES)
+    connection = ibis.sqlite.connect(tmp_path / "t")
+    table = connection.table("t")
+    with pytest.raises(SourceError, match="has no declared type"):
+        bounded_query(table.filter(table["visitor"] != "z"), VISITS, LIST)
+    connection.disconnect()

@@ -20,6 +20,7 @@ from dpselect.secrets import shown
 from dpselect.tables.csv_files import check_delimiter, read_csv
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
 from dpselect.tables.memory import duckdb_settings
+from dpselect.tables.sqlite_types import refuse_untyped, table_or_text
 from dpselect.tables.whole_files import from_excel, from_json_files, from_zip, usual_delimiter
 
 #: An Ibis table; Ibis is imported only when one is opened.
@@ -79,6 +80,7 @@ def open_source(
     """
     ibis = _ibis()
     if isinstance(data, ibis.Table):
+        refuse_untyped(data)
         return data
     if options is not None and not isinstance(options, Mapping):
         raise refuse("options", options, "a mapping of an engine's settings, such as {'memory_limit': '3GiB'}")
@@ -277,11 +279,11 @@ def _named_table(connection: Any, name: str) -> Table:
     missing = _ibis().common.exceptions.TableNotFound
     *within, last = name.split(".")
     try:
-        return connection.table(name)
+        return table_or_text(connection, name)
     except missing:
         if within and last:
             try:
-                return connection.table(last, database=tuple(within) if len(within) > 1 else within[0])
+                return table_or_text(connection, last, database=tuple(within) if len(within) > 1 else within[0])
             except missing:
                 pass
     raise SourceError(f"the database has no table {name!r}; check the name, or put its schema and a dot before it")

@@ -1,0 +1,53 @@
+"""SQLite columns without a declared type: those declared without one, and most expressions in views.
+
+Each of their values has a type of its own, and Ibis takes the first row's for the column's: one person's row would
+decide how everybody's are read. Here they are text, whatever they hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpselect.errors import SourceError
+
+
+def table_or_text(connection: Any, name: str, *, database: str | tuple[str, ...] | None = None) -> Any:
+    """A table of a database, as Ibis opens it; in SQLite, columns without a declared type are cast to text."""
+    within = {} if database is None else {"database": database}
+    if connection.name != "sqlite" or isinstance(database, tuple):
+        return connection.table(name, **within)
+    declared = _declared(connection, name, database)
+    if all(declared.values()):
+        return connection.table(name, **within)
+    columns = ", ".join(
+        _quoted(column) if kind else f"CAST({_quoted(column)} AS TEXT) AS {_quoted(column)}"
+        for column, kind in declared.items()
+    )
+    place = _quoted(name) if database is None else f"{_quoted(database)}.{_quoted(name)}"
+    schema = {column: connection._parse_type(kind or "text", True) for column, kind in declared.items()}
+    return connection.sql(f"SELECT {columns} FROM {place}", schema=schema)  # noqa: S608 - quoted
+
+
+def refuse_untyped(table: Any) -> None:
+    """Refuses an Ibis table on SQLite tables that have columns without a declared type."""
+    import ibis.expr.operations as ops
+
+    for found in table.op().find(ops.DatabaseTable):
+        if found.source.name == "sqlite" and not all(
+            _declared(found.source, found.name, found.namespace.database).values()
+        ):
+            raise SourceError(
+                "a column of the SQLite table has no declared type; declare it, or give the database as sqlite://, "
+                "which reads the column as text"
+            )
+
+
+def _declared(connection: Any, name: str, database: str | None) -> dict[str, str]:
+    """The columns of a table or view and their declared types; none where there is no such table."""
+    places = [name] if database is None else [name, database]
+    query = f"SELECT name, type FROM pragma_table_info({', '.join('?' * len(places))})"  # noqa: S608 - signs alone
+    return dict(connection.con.execute(query, places).fetchall())
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
