@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dpselect import Dataset
-from dpselect.errors import InvalidParameter
-from dpselect.ledger import Ledger
+from dpselect.errors import InvalidData, InvalidParameter
+from dpselect.ledger import Ledger, Total
 from dpselect.ledger.amounts import PER_EPSILON
 
 JANUARY = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "50", "--population", "20", "--from",
@@ -80,6 +80,92 @@ def test_a_table_that_cannot_be_read_costs_nothing(dpselect: Callable[..., objec
     ran = dpselect("peak", tmp_path / "gone.csv", *JANUARY, "--ledger", place, "--total", 9, "--epsilon", 5, "--anyway")
     assert ran.code == 2
     assert not place.exists()
+
+
+def test_columns_that_are_not_there_cost_nothing(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    mistyped = ["kw" if option == "kwh" else option for option in JANUARY]
+    for verb in (["peak", "--epsilon", 5], ["watch", "--threshold", 25, "--budget", 5]):
+        place = tmp_path / f"{verb[0]}.ledger"
+        ran = dpselect(verb[0], readings, *mistyped, "--ledger", place, "--total", 9, *verb[1:], "--anyway")
+        assert ran.code == 2
+        assert ran.err.rstrip().endswith("; nothing was spent")
+        assert "holds" not in ran.err
+
+
+WEB = ["--user", "visitor", "--category", "page", "--measure", "count", "--population", 200, "--anyway"]
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    rows = [f"p{number},{'/login' if number < 190 else 'other'}\n" for number in range(200)]
+    (tmp_path / "web.csv").write_text("visitor,page\n" + "".join(rows))
+    return tmp_path / "web.csv"
+
+
+@pytest.mark.parametrize("more", [[], ["--top", 2, "--how-much"]])
+def test_names_like_paths_are_answered_and_not_written(
+    dpselect: Callable[..., object], web: Path, tmp_path: Path, more: list[object]
+) -> None:
+    place = tmp_path / "web.ledger"
+    asked = ["peak", web, *WEB, "--categories", "/login,other", "--epsilon", 40, "--ledger", place, "--json", *more]
+    first = dpselect(*asked, "--total", 60)
+    assert first.code == 0, first.err
+    assert first.json["answer"] == "/login"
+    again = dpselect(*asked).json
+    assert again["repeated"]
+    for part in ("answer", "answers", "indices", "amounts"):
+        assert again.get(part) == first.json.get(part)
+    with Ledger.open(place) as ledger:
+        assert ledger.balance().spent <= 40.000001
+        assert "login" not in "".join(entry.body for entry in ledger.entries())
+        assert ledger.verify().holds
+
+
+def test_an_answer_that_may_not_fit_an_entry_is_refused_before_the_charge(tmp_path: Path) -> None:
+    import pyarrow
+
+    names = [f"{number:05}" for number in range(12_000)]
+    rows = pyarrow.table({"visitor": ["a"], "page": [names[0]]})
+    with Ledger.create(tmp_path / "web.ledger", dataset="web", total=Total.pure(9.0)) as ledger:
+        web = Dataset(
+            rows, user="visitor", category="page", measure="count", population=9, categories=names, ledger=ledger
+        )
+        with pytest.raises(InvalidParameter, match=r"smaller top; nothing was spent"):
+            web.peak(epsilon=5, top=12_000, mechanism="exponential", anyway=True)
+        assert ledger.balance().spent == 0
+        long = web.peak(epsilon=5, top=6_000, mechanism="exponential", anyway=True)
+        assert [names[index] for index in long.indices] == list(long.labels)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("dpselect.dataset.peak_plan.PeakPlan._draw", "the answer is lost and the ledger keeps its ε = 40"),
+        ("dpselect.dataset.rows.read", "the ledger holds up to ε = 40 for it"),
+    ],
+)
+def test_after_the_charge_a_refusal_says_what_the_ledger_holds(
+    ask: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, said: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise InvalidData("a value cannot be used")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, fail)
+        ran = ask("peak", "--epsilon", 40, "--anyway", "--total", 100)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "nothing was spent" not in ran.err
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        assert 39 < ledger.balance().spent <= 40
+    again = ask("peak", "--epsilon", 40, "--anyway")
+    if "lost" in said:
+        assert again.code == 2
+        assert "ask --afresh or with another --key, and pay again; nothing was spent now" in again.err
+        again = ask("peak", "--epsilon", 40, "--anyway", "--afresh")
+    assert again.code == 0, again.err
 
 
 def test_a_total_is_chosen_once(ask: Callable[..., object]) -> None:

@@ -172,6 +172,20 @@ class TestReplacedFile:
 
         assert "moved or replaced" in refused_line(lambda: on_disk.ask({"question": 1}, cost=1.0, draw=draw))
 
+    @pytest.mark.parametrize("answer", ["never shown", "/never/shown", None])
+    def test_where_the_ledger_has_gone_nobody_learns_whether_the_draw_failed(
+        self, on_disk: Ledger, file: Path, answer: str | None
+    ) -> None:
+        def draw() -> str:
+            file.unlink()
+            if answer is None:
+                raise RuntimeError
+            return answer
+
+        with pytest.raises(LedgerError, match="moved or replaced") as refused:
+            on_disk.ask({"question": 1}, cost=1.0, draw=draw)
+        assert refused.value.__context__ is None
+
 
 def test_a_clock_set_back_changes_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.ask({"question": 1}, cost=0.25, draw=lambda: "x")

@@ -12,6 +12,7 @@ import pytest
 
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, LedgerError
 from dpselect.ledger import Amounts, Asking, Ledger, Total
+from dpselect.ledger.history import history
 from dpselect.privacy.loss import Loss
 
 TOTALS = {
@@ -69,8 +70,8 @@ class TestAsking:
         with pytest.raises(InvalidParameter, match="at most what was reserved"):
             ledger.settle(held, "⊥", cost=0.75)
         assert ledger.balance().spent == 0.5
-        ledger.settle(held, "⊥", cost=0.125)
-        assert ledger.balance().spent == 0.125
+        ledger.settle(ledger.reserve({"verb": "watch"}, cost=0.5, afresh=True), "⊥", cost=0.125)
+        assert ledger.balance().spent == 0.625
         assert ledger.verify().holds
 
     def test_a_declared_cost_does_not_come_back(self, place: str) -> None:
@@ -79,18 +80,62 @@ class TestAsking:
             ledger.settle(held, "⊥", cost=0.125)
             assert ledger.balance().spent == 0.5
 
-    @pytest.mark.parametrize("failure", [InvalidData("a value is not a number"), RuntimeError()])
-    def test_a_failure_while_drawing_stays_charged_and_asking_again_is_free(
-        self, ledger: Ledger, failure: Exception
+    @pytest.mark.parametrize("failure", [InvalidData("a value is not a number"), RuntimeError(), SystemExit()])
+    def test_a_failure_while_drawing_stays_charged_and_nothing_is_drawn_again(
+        self, ledger: Ledger, place: str, failure: BaseException
     ) -> None:
-        """Whether the draw fails may depend on the data, so the failure itself is paid for."""
+        """Whether the draw fails may depend on the noise: each one that is seen must be paid for."""
 
         def fail() -> Any:
             raise failure
 
         with pytest.raises(type(failure)):
-            ledger.ask({"question": 1}, cost=0.5, draw=fail)
+            ledger.ask({"question": 1}, cost=0.25, draw=fail)
+        assert ledger.holding is not None
+        assert ledger.holding.lost
+        with Ledger.open(place) as later, pytest.raises(InvalidParameter, match=r"lost.*afresh.*pay again") as refused:
+            later.ask({"question": 1}, cost=0.25, draw=lambda: pytest.fail("drawn again for nothing"))
+        assert "\n" not in str(refused.value)
+        assert ledger.balance().spent == 0.25
+        for paid in ({"afresh": True}, {"key": "second"}):
+            assert ledger.ask({"question": 1}, cost=0.25, draw=lambda: "now", **paid).answer == "now"
+        assert ledger.balance().spent == 0.75
+        assert [one.state for one in history(ledger)] == ["lost", "settled", "settled"]
+        assert ledger.verify().holds
+
+    @pytest.mark.parametrize("answer", ["/login", math.nan, "x" * 70000, object()])
+    def test_a_drawn_answer_that_cannot_be_written_is_lost(self, ledger: Ledger, answer: Any) -> None:
+        """A refusal that depends on the answer tells of it, so asking until it is not refused must not be free."""
+        with pytest.raises(InvalidParameter):
+            ledger.ask({"question": 1}, cost=0.25, draw=lambda: answer)
+        with pytest.raises(InvalidParameter, match="lost"):
+            ledger.ask({"question": 1}, cost=0.25, draw=lambda: pytest.fail("drawn again for nothing"))
+        held = ledger.reserve({"question": 2}, cost=0.25)
+        with pytest.raises(InvalidParameter):
+            ledger.settle(held, answer)
+        with pytest.raises(InvalidParameter, match="lost"):
+            ledger.settle(held, "another draw")
+        held = ledger.reserve({"question": 3}, cost=0.25)
+        with pytest.raises(InvalidParameter, match="reserved"):
+            ledger.settle(held, "x", cost=0.5)
+        with pytest.raises(InvalidParameter, match="lost"):
+            ledger.settle(held, "another draw")
+        assert ledger.balance().spent == 0.75
+        assert ledger.verify().holds
+
+    @pytest.mark.parametrize("where", ["read", "interrupted"])
+    def test_a_failure_before_the_noise_or_from_outside_stays_charged_and_asking_again_is_free(
+        self, ledger: Ledger, where: str
+    ) -> None:
+        def fail() -> Any:
+            raise RuntimeError if where == "read" else KeyboardInterrupt
+
+        options = {"read": fail, "draw": lambda: pytest.fail("drawn")} if where == "read" else {"draw": fail}
+        with pytest.raises((RuntimeError, KeyboardInterrupt)):
+            ledger.ask({"question": 1}, cost=0.5, **options)
         assert ledger.balance().spent == 0.5
+        assert ledger.holding is not None
+        assert not ledger.holding.lost
         assert ledger.ask({"question": 1}, cost=0.5, draw=lambda: "now").answer == "now"
         assert ledger.balance().spent == 0.5
         assert ledger.verify().holds
@@ -129,6 +174,13 @@ class TestSameQuestion:
             assert quick.ask({"verb": "peak"}, cost=0.75, draw=lambda: "monday").answer == "monday"
         late = ledger.settle(slow, "tuesday")
         assert (late.answer, late.repeated) == ("monday", True)
+
+    def test_of_two_at_the_same_time_one_loss_stands(self, ledger: Ledger, place: str) -> None:
+        slow = ledger.reserve({"verb": "peak"}, cost=0.75)
+        with Ledger.open(place) as quick, pytest.raises(InvalidParameter):
+            quick.ask({"verb": "peak"}, cost=0.75, draw=lambda: "/login")
+        with pytest.raises(InvalidParameter, match="lost"):
+            ledger.settle(slow, "tuesday")
 
     def test_afresh_or_with_another_key_it_is_paid_again(self, ledger: Ledger) -> None:
         for options in ({}, {"afresh": True}, {"key": "second"}):
@@ -197,8 +249,58 @@ class TestTogether:
             found.extend(answered.answer for answered in ledger.ask_many(questions, together=4))
         assert found == ["x", "x"]
         assert ledger.balance().spent == 0.5
-        assert self.asked(ledger, [lambda: "y"] * 6) == ["x", "x", "y", "y", "y", "y"]
+        with pytest.raises(InvalidParameter, match="lost"):
+            self.asked(ledger, [lambda: "y"] * 6)
+        rest = [Asking(question={"question": place}, cost=0.125, draw=lambda: "y") for place in (3, 4, 5)]
+        assert [answered.answer for answered in ledger.ask_many(rest)] == ["y", "y", "y"]
         assert ledger.balance().spent == 0.75
+        assert ledger.verify().holds
+
+    @pytest.mark.parametrize("bad", [0, 1, 2])
+    @pytest.mark.parametrize("together", [1, 2, 8])
+    def test_an_answer_that_cannot_be_written_is_lost(self, ledger: Ledger, bad: int, together: int) -> None:
+        drawn: list[int] = []
+
+        def draw(place: int) -> str:
+            drawn.append(place)
+            return "/login" if place == bad else "x"
+
+        draws = [lambda place=place: draw(place) for place in range(4)]
+        with pytest.raises(InvalidParameter, match="paths"):
+            self.asked(ledger, draws, together=together)
+        for _ in range(3):
+            with pytest.raises(InvalidParameter, match="lost"):
+                self.asked(ledger, draws, together=together)
+        assert drawn.count(bad) == 1
+        assert ledger.verify().holds
+
+    def test_what_could_not_be_read_is_asked_again_for_nothing(self, ledger: Ledger) -> None:
+        def fail() -> Any:
+            raise RuntimeError
+
+        def asked(read: Any) -> list[Any]:
+            questions = [Asking(question={"question": 1}, cost=0.5, draw=lambda: "x", read=read)]
+            return [answered.answer for answered in ledger.ask_many(questions)]
+
+        with pytest.raises(RuntimeError):
+            asked(fail)
+        assert asked(lambda: None) == ["x"]
+        assert ledger.balance().spent == 0.5
+
+    def test_a_loss_by_somebody_else_ends_the_questions(self, ledger: Ledger, place: str) -> None:
+        with Ledger.open(place) as other:
+
+            def draw() -> str:
+                with pytest.raises(InvalidParameter):
+                    other.ask({"question": 1}, cost=0.125, draw=lambda: "/login")
+                return "never shown"
+
+            found: list[str] = []
+            draws = [lambda: "x", draw, lambda: "x"]
+            questions = [Asking(question={"question": n}, cost=0.125, draw=one) for n, one in enumerate(draws)]
+            with pytest.raises(InvalidParameter, match="lost"):
+                found.extend(answered.answer for answered in ledger.ask_many(questions))
+        assert found == ["x"]
         assert ledger.verify().holds
 
     def test_the_same_question_twice_has_one_answer(self, ledger: Ledger) -> None:

@@ -84,7 +84,8 @@ def peak(
         dataset.check(candidates)
         screen.show_peak_plan(plan, as_json=run.as_json)
         return
-    spent.begin(plan.cost(plan.mechanism), ledger=dataset.ledger is not None)
+    cost = plan.cost(plan.mechanism)
+    spent.begin(cost, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
     with screen.progress("Adding up the table") as move:
         answer = plan.ask(anyway=asked.anyway, progress=move, key=key, afresh=afresh)
     screen.show_answer(answer, as_json=run.as_json)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpselect.errors import DPSelectError, LedgerError, SourceError
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -13,6 +18,8 @@ class Cost:
 
     epsilon: float
     ledger: bool
+    #: The ledger, once it is open.
+    book: Callable[[], Ledger | None] = lambda: None
 
     def __str__(self) -> str:
         from dpselect.report.rounding import at_most
@@ -29,28 +36,35 @@ def forget() -> None:
     _State.begun = None
 
 
-def begin(epsilon: float, *, ledger: bool) -> None:
-    """From here on the question may be charged, its answer drawn."""
-    _State.begun = Cost(epsilon, ledger)
+def begin(epsilon: float, *, ledger: bool, book: Callable[[], Ledger | None] = lambda: None) -> None:
+    """From here on the question may be charged, its answer drawn; what is charged then, the ``book`` says."""
+    _State.begun = Cost(epsilon, ledger, book)
 
 
 def after_refusal(failure: DPSelectError) -> str:
-    """What a refusal cost: nothing, unless a ledger already holds the question's ε.
+    """What a refusal cost: nothing, unless the ledger holds the question's ε by now.
 
     >>> forget(); after_refusal(SourceError("no file"))
     '; nothing was spent'
-    >>> begin(0.1, ledger=True); after_refusal(SourceError("a broken row"))
-    '; no answer was drawn, and the ledger holds its ε = 0.1 until it is asked again'
+    >>> begin(0.1, ledger=True); after_refusal(SourceError("no such column"))
+    '; nothing was spent'
+    >>> after_refusal(LedgerError("the disk is full"))
+    '; count ε = 0.1 as spent'
     >>> forget()
     """
-    if "spent" in str(failure) or "was asked" in str(failure):
-        return ""
     begun = _State.begun
-    if begun is not None and begun.ledger:
+    book = None if begun is None else begun.book()
+    held = None if book is None else book.holding
+    if held is not None and not isinstance(failure, LedgerError):
+        if held.lost:
+            return f"; the answer is lost and the ledger keeps its {begun}: pay again with --afresh or another --key"
         if isinstance(failure, SourceError):
             return f"; no answer was drawn, and the ledger holds its {begun} until it is asked again"
-        if isinstance(failure, LedgerError):
-            return f"; count {begun} as spent"
+        return f"; the ledger holds up to {begun} for it"
+    if "spent" in str(failure) or "was asked" in str(failure):
+        return ""
+    if begun is not None and begun.ledger and isinstance(failure, LedgerError):
+        return f"; count {begun} as spent"
     return "; nothing was spent"
 
 

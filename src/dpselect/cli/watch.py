@@ -184,7 +184,8 @@ def watch(
     plan.insist(anyway=options.anyway)
     _tell(plan, run)
     run.warn_of_a_seed()
-    spent.begin(plan.settings.budget, ledger=dataset.ledger is not None)
+    budget = plan.settings.budget
+    spent.begin(budget, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
     with screen.progress("Adding up the table") as move:
         noise = "private" if run.seed is None else "reproducible"
         each = screen.emit_verdict(noise) if run.as_json else screen.say_nothing
@@ -224,6 +225,7 @@ def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, options
     _tell(plan, run)
     spent.begin(plan.settings.budget, ledger=table.ledger is not None)
     with again.book(table, run) as book:
+        spent.begin(plan.settings.budget, ledger=book is not None, book=lambda: book)
         answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)
         answer.keep = run.report is not None
         run.warn_of_a_seed()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 #: An answer that falls short by more than this share of what a blind guess does is not worth its cost.
 _HARDLY_BETTER = 0.75
+
+#: What of an answer its places say as well.
+_NAMES_IN_ANSWER = ("label", "labels")
 
 #: The selections by the short names a person types, and by their names in the catalogue.
 NAMES = {
@@ -195,20 +200,61 @@ class PeakPlan:
             refuse_given("a question without a ledger, which is always drawn anew", key=key, afresh=afresh or None)
             self.dataset.budget.charge(self.cost(self.mechanism))
             return Peak(plan=self, **self._draw(read), examine=lambda: read().curator_report)
+        names = self._names_kept()
         answered = book.ask(
             self.question(),
             cost=Loss(epsilon=self.cost(self.mechanism)),
-            draw=lambda: self._draw(read),
+            draw=lambda: {name: one for name, one in self._draw(read).items() if names or name not in _NAMES_IN_ANSWER},
             key=key,
             afresh=afresh,
+            read=read,
         )
         return Peak(
             plan=self,
-            **answered.answer,
+            **{**self._named(answered.answer), **answered.answer},
             entry=answered.number,
             repeated=answered.repeated,
             examine=lambda: read().curator_report,
         )
+
+    def _names_kept(self) -> bool:
+        """Whether a ledger keeps the names in the answer, or their places among the candidates alone.
+
+        Decided for every answer there can be, before one is drawn: that a drawn one is refused would tell of it.
+        """
+        from dpselect.ledger.wording import written
+
+        labels, family = self.candidates.labels, self.public.family
+        longest = sorted(labels, key=lambda label: len(json.dumps(label)))[-self.top :]
+        worst: dict[str, Any] = {
+            "index": len(labels),
+            "indices": [len(labels)] * self.top,
+            "epsilon": self.cost(self.mechanism),
+            "delta": 0.0,
+            "noise": "reproducible",
+        }
+        if self.value is not None:
+            # The ends, which must be finite, and no number is written longer than this one.
+            ends = [float(family.lower) * self.unit, float(family.upper) * self.unit]
+            worst["amounts"] = [*ends, *[-sys.float_info.max] * self.top]
+        for names in (True, False):
+            try:
+                if names:
+                    for label in labels:
+                        written("answer", label)
+                written("answer", {"answer": worst | ({"label": longest[-1], "labels": longest} if names else {})})
+            except InvalidParameter:
+                continue
+            return names
+        raise InvalidParameter(
+            "the answer may be more than an entry of a ledger holds; give a smaller ‹top›; nothing was spent",
+            parameter="top",
+        )
+
+    def _named(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The names in an answer, by their places."""
+        names = [self.candidates.labels[index] for index in answer.get("indices", [answer["index"]])]
+        return {"label": names[0], **({} if self.top == 1 else {"labels": names})}
 
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, and without places."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from dpselect.ledger.amounts import NOTHING
 from dpselect.ledger.chain import Entry
+from dpselect.ledger.records import Reservation
 from dpselect.ledger.store import Ledger
 
 #: The present rate is that of so many questions.
@@ -16,13 +17,16 @@ _PRESENT = 20
 
 @dataclass(frozen=True)
 class Asked:
-    """One question and what became of it; ``reserved`` where its end is missing, which stays charged at the worst."""
+    """One question and what became of it; ``reserved`` where its end is missing, ``lost`` where its answer is.
+
+    Both stay charged at the worst.
+    """
 
     number: int
     at: str
     who: str
     question: Any
-    state: Literal["reserved", "settled"]
+    state: Literal["reserved", "settled", "lost"]
     answer: Any
     cost: float
     delta: float
@@ -80,13 +84,14 @@ def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
         amounts += reserved.amounts if ended is None else ended.amounts
     first = parts[0][0]
     question = {name: value for name, value in first.content.items() if name not in ("stretch", "sitting")}
+    lost = any(Reservation(*part).lost for part in parts)
     answers = [ended.content.get("answer") for _, ended in parts if ended is not None]
     return Asked(
         number=first.number,
         at=first.at,
         who=first.who,
         question=question,
-        state="settled" if len(answers) == len(parts) else "reserved",
+        state="lost" if lost else "settled" if len(answers) == len(parts) else "reserved",
         answer=_told(answers) if "sitting" in first.content else answers[0] if answers else None,
         cost=ledger.total.shown(amounts),
         delta=ledger.total.spent_delta(amounts),

@@ -10,6 +10,9 @@ from dpselect.ledger.amounts import Amounts
 from dpselect.ledger.chain import Anchor, Entry
 from dpselect.ledger.total import Total
 
+#: What stands at the end of a reservation whose answer was lost; no answer is written like this.
+LOST = '{"lost":true}'
+
 
 @dataclass(frozen=True)
 class Reservation:
@@ -26,6 +29,11 @@ class Reservation:
         return self.entry.number
 
     @property
+    def lost(self) -> bool:
+        """Whether its answer was lost after noise may have been drawn: it stays charged, and nothing is drawn again."""
+        return self.settled is not None and self.settled.body == LOST
+
+    @property
     def amounts(self) -> Amounts:
         """What is charged for it now."""
         return self.entry.amounts if self.settled is None else self.settled.amounts
@@ -39,6 +47,7 @@ class Asking:
     cost: Any
     draw: Callable[[], Any]
     key: str | None = None
+    read: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True)

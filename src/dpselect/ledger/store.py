@@ -4,6 +4,8 @@ The worst a question can cost is committed before data is touched. The answer is
 what it cost; only then is it shown. So whatever is interrupted, whenever: an answer that got out is in the ledger, at
 its cost or at the worst it could have been. And because an answer is shown only once it is committed, and a reservation
 takes one answer, a question asked again finds its first answer or carries on with its reservation: never paid twice.
+Where drawing or writing fails, the failure is seen and may tell of the noise: the answer is lost, its cost stays
+charged, and nothing is drawn again under it.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import Connection
 
 from dpselect.checks import refuse
-from dpselect.errors import BudgetExhausted, DPSelectError, LedgerError
+from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, LedgerError
 from dpselect.ledger.amounts import Amounts
 from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
-from dpselect.ledger.records import Answered, Asking, Balance, Reservation
+from dpselect.ledger.records import LOST, Answered, Asking, Balance, Reservation
 from dpselect.ledger.schema import is_current, upgrade
 from dpselect.ledger.total import Total
 from dpselect.ledger.turn import Turn
@@ -64,6 +66,8 @@ class Ledger:
         self._book = book
         self._total = Total.from_document(first.content["total"], first.amounts)
         self._who = who
+        #: What this object reserved or found last, until its answer is there: what a failure leaves charged.
+        self.holding: Reservation | None = None
 
     @classmethod
     def create(
@@ -167,6 +171,7 @@ class Ledger:
         draw: Callable[[], Any],
         key: str | None = None,
         afresh: bool = False,
+        read: Callable[[], Any] | None = None,
     ) -> Answered:
         """The answer to a question, drawn at most once.
 
@@ -178,24 +183,40 @@ class Ledger:
             The most that the answer can cost.
         draw : callable
             Touches the data, draws the answer and returns it, as plain text and numbers. Called after the cost is
-            charged, and not at all where the answer is there already. Where it fails the charge stays, since the
-            failure may tell of the data; the same question asked again draws under the same charge.
+            charged, and not at all where the answer is there already. Where it fails, or gives what cannot be
+            written, the answer is lost: the charge stays, since the failure may tell of the data and the noise, and
+            the same question is refused unless it is paid again.
         key : str, optional
             Tells this question from the same one asked before.
         afresh : bool
             Whether the same question is asked once more, and paid once more.
+        read : callable, optional
+            Reads the data for ``draw`` and draws no noise. Called right before it; where it fails the charge stays,
+            and the same question asked again carries on under it.
         """
         reservation = self.reserve(question, cost=cost, key=key, afresh=afresh)
         if reservation.settled is not None:
             return Answered(reservation.settled, repeated=True)
-        return self.settle(reservation, draw())
+        if read is not None:
+            read()
+        try:
+            answer = draw()
+        except KeyboardInterrupt:
+            raise  # from outside, like a crash: it tells nothing of what was drawn
+        except BaseException as failure:
+            problem = failure
+        else:
+            return self.settle(reservation, answer)
+        # Outside the handler: where the ledger has gone, its error alone is seen, whatever the draw came to.
+        self._lose(reservation)
+        raise problem
 
     def ask_many(self, questions: Iterable[Asking], *, together: int = 32) -> Iterator[Answered]:
         """The answers to many questions in order, with one transaction for every ``together`` of them.
 
         The charge of some questions is committed in the same step as the answers before them, so a crash leaves at most
         so many charged without an answer, and asking again draws under that charge. The answers before a question that
-        does not fit, or whose draw fails, are given first.
+        does not fit, or whose draw fails and is lost, are given first.
 
         >>> import tempfile
         >>> from dpselect.ledger import Asking
@@ -219,10 +240,14 @@ class Ledger:
             # What is written down now is shown below; what is reserved now is drawn then, and written down next time.
             shown = turn.drawn
             turn = self._turn(turn, priced)
-            yield from (turn.answers[held.number] for held, _ in shown)
+            for held, _ in shown:
+                if held.number not in turn.answers:
+                    break
+                yield turn.answers[held.number]
             for one, held in zip(asked, turn.reserved, strict=False):
                 if held.settled is None:
-                    turn.draw(held, one.draw)
+                    if turn.draw(held, one):
+                        self._lose(held)
                 else:
                     turn.drawn.append((held, None))
                 if turn.failed:
@@ -247,12 +272,15 @@ class Ledger:
                     head = end = self._book.settle(
                         connection, head, held.entry, held.entry.amounts, self._who, body or ""
                     )
+                if end.body == LOST:  # by somebody who asked the same at the same time
+                    turn.problem = turn.problem or _lost(held.number)
+                    continue
                 turn.answers[held.number] = Answered(end, repeated=not mine)
-            for mark, amounts, body in priced:
+            for mark, amounts, body in priced if turn.problem is None else []:
                 found = self._book.asked(connection, mark)
                 try:
                     if found is not None:
-                        _check_same(amounts, found[0])
+                        _check_same(amounts, Reservation(*found))
                     else:
                         self._check_room(head, amounts, retired=retired)
                 except DPSelectError as problem:
@@ -283,13 +311,15 @@ class Ledger:
             head, retired = self._book.head(connection)
             asked = None if afresh and not attempt else self._book.asked(connection, mark)
             if asked is not None:
-                _check_same(amounts, asked[0])
-                return Reservation(*asked)
+                found = Reservation(*asked)
+                _check_same(amounts, found)
+                return found
             self._check_room(head, amounts, retired=retired)
             return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, body), made=True)
 
         found = self._write(work)
         self._book.saw(found.entry)
+        self.holding = found if found.settled is None else None
         return found
 
     def settle(self, reservation: Reservation, answer: Any, *, cost: Any = None) -> Answered:
@@ -297,14 +327,29 @@ class Ledger:
 
         What is returned is the answer that stands: somebody who asked the same question at the same time may have been
         first, and then this one is not shown to anybody. A ``cost`` below what was reserved counts where the total
-        takes realised costs (:attr:`Total.realised`).
+        takes realised costs (:attr:`Total.realised`). An answer that cannot be written is lost: it stays charged, and
+        the reservation takes no other.
         """
-        body = written("answer", {"answer": answer})
         amounts = reservation.entry.amounts
-        if cost is not None and self._total.realised:
-            amounts = self._total.price(cost)
-        settled, mine = self._settle(reservation, amounts, body)
-        return Answered(settled, repeated=not mine)
+        try:
+            body = written("answer", {"answer": answer})
+            if cost is not None and self._total.realised:
+                amounts = self._total.price(cost)
+            _check_within(amounts, reservation)
+        except Exception as failure:
+            problem = failure
+        else:
+            settled, mine = self._settle(reservation, amounts, body)
+            if settled.body == LOST:
+                raise _lost(reservation.number)
+            return Answered(settled, repeated=not mine)
+        self._lose(reservation)
+        raise problem
+
+    def _lose(self, reservation: Reservation) -> None:
+        """Nothing more is drawn under a reservation, and all of it stays charged."""
+        settled, _ = self._settle(reservation, reservation.entry.amounts, LOST)
+        self.holding = Reservation(reservation.entry, settled)
 
     def exchange(
         self,
@@ -341,6 +386,7 @@ class Ledger:
 
         found = self._write(work)
         self._book.saw(found.entry)
+        self.holding = found
         return found
 
     def end_stretch(self, old: Reservation, used: Amounts, body: str) -> None:
@@ -404,6 +450,7 @@ class Ledger:
 
         settled, mine = self._write(work)
         self._book.saw(settled)
+        self.holding = None
         return settled, mine
 
     def _check_room(self, head: Entry, amounts: Amounts, *, retired: bool) -> None:
@@ -438,7 +485,18 @@ def _check_within(amounts: Amounts, reservation: Reservation) -> None:
         raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")
 
 
-def _check_same(amounts: Amounts, reserved: Entry) -> None:
+def _lost(number: int) -> InvalidParameter:
+    return InvalidParameter(
+        f"the answer to this question was lost after its charge (entry {number}) and is not drawn again under it; ask "
+        "‹afresh› or with another ‹key›, and pay again; nothing was spent now",
+        parameter="afresh",
+    )
+
+
+def _check_same(amounts: Amounts, found: Reservation) -> None:
+    reserved = found.entry
+    if found.lost:
+        raise _lost(reserved.number)
     if not amounts <= reserved.amounts:
         rule = f"what entry {reserved.number} reserved for the same question, or less"
         raise refuse("cost", amounts, rule)

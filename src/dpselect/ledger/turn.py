@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-from dpselect.ledger.records import Answered, Reservation
+from dpselect.ledger.records import Answered, Asking, Reservation
 from dpselect.ledger.wording import written
 
 
@@ -23,9 +21,17 @@ class Turn:
     problem: BaseException | None = None
     failed: bool = False
 
-    def draw(self, held: Reservation, draw: Callable[[], Any]) -> None:
-        """One answer; a failure is kept until the answers before it are out."""
+    def draw(self, held: Reservation, one: Asking) -> bool:
+        """One answer; a failure is kept until the answers before it are out. Whether a drawn answer may be lost."""
+        reading = True
         try:
-            self.drawn.append((held, written("answer", {"answer": draw()})))
-        except Exception as problem:
+            if one.read is not None:
+                one.read()
+            reading = False
+            self.drawn.append((held, written("answer", {"answer": one.draw()})))
+        except KeyboardInterrupt:
+            raise  # from outside, like a crash: it tells nothing of what was drawn
+        except BaseException as problem:
             self.problem, self.failed = problem, True
+            return not reading
+        return False
