@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 
 import duckdb
 import ibis
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -186,3 +188,30 @@ def test_a_table_of_ibis_with_types_from_its_first_row_is_refused(shape, tmp_pat
     with pytest.raises(SourceError, match="has no declared type"):
         bounded_query(table.filter(table["visitor"] != "z"), VISITS, LIST)
     connection.disconnect()
+
+
+WALL, ZONED = datetime(2013, 1, 2, 0, 30), datetime(2013, 1, 2, 0, 30, tzinfo=timezone(timedelta(hours=9)))
+
+
+def frame(times):
+    count = len(times)
+    return pd.DataFrame(
+        {"meter": [*map(str, range(count))], "at": pd.Series(times, dtype=object), "kwh": [5.0] * count}
+    )
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+@pytest.mark.parametrize("others", [[WALL] * 5, [ZONED] * 5, [date(2013, 1, 2)] * 5])
+@pytest.mark.parametrize("one", [WALL, ZONED, date(2013, 1, 2), pd.Timestamp(WALL), pd.Timestamp(ZONED)])
+@pytest.mark.parametrize("first", [True, False])
+def test_times_with_and_without_a_zone_are_not_read_as_the_first_is(others, one, first, backend):
+    def kind(time):
+        return isinstance(time, datetime), getattr(time, "tzinfo", None) is None
+
+    times = [None, one, *others, pd.NaT] if first else [*others, None, one]
+    if kind(one) == kind(others[0]):
+        assert open_source(frame(times), backend=backend).columns == ("meter", "at", "kwh")
+    else:
+        with pytest.raises(SourceError) as caught:
+            open_source(frame(times), backend=backend)
+        assert "2013" not in str(caught.value)

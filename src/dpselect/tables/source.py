@@ -7,6 +7,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import date, datetime
 from importlib.metadata import entry_points
 from itertools import count
 from pathlib import Path
@@ -330,6 +331,7 @@ def _arrow(data: object) -> Any:
             arrow = data
         elif hasattr(data, "iloc"):
             arrow = pyarrow.Table.from_pandas(data, preserve_index=False)
+            _refuse_mixed_times(data, arrow)
         elif hasattr(data, "to_arrow"):
             arrow = data.to_arrow()
         elif hasattr(data, "__arrow_c_stream__"):
@@ -351,6 +353,28 @@ def _arrow(data: object) -> Any:
                 kind = pyarrow.string()
             fields.append(pyarrow.field(field.name, kind))
         return arrow.cast(pyarrow.schema(fields), safe=False)
+
+
+def _refuse_mixed_times(frame: Any, arrow: Any) -> None:
+    """Refuses objects of which some are times in a zone and some are not: Arrow reads all as it reads the first."""
+    import pyarrow
+
+    for number, field in enumerate(arrow.schema):
+        times = pyarrow.types.is_timestamp(field.type) or pyarrow.types.is_date(field.type)
+        if times and frame.dtypes.iloc[number].kind == "O":
+            found = {_time_kind(value) for value in frame.iloc[:, number]} - {None}
+            if len(found) > 1:
+                raise SourceError(
+                    "a column mixes dates, times in a zone or times without one; convert it with pandas.to_datetime"
+                )
+
+
+def _time_kind(value: Any) -> str | None:
+    if not isinstance(value, date) or value != value:
+        return None
+    if not isinstance(value, datetime):
+        return "date"
+    return "wall" if value.utcoffset() is None else "instant"
 
 
 def _from_memory(arrow: Any, engine: str, settings: dict[str, Any]) -> Table:
