@@ -41,8 +41,8 @@ __all__ = ["ExactInputs", "LogEstimate", "log_integral", "log_ratio", "single_ce
 #: Exact slopes, offsets and shifts of the cell with a given number, in the order of the factors.
 ExactInputs: TypeAlias = Callable[[int], tuple[Sequence[Fraction], Sequence[Fraction], Sequence[Fraction]]]
 
-#: Cells per chunk handed to a thread.
-_CHUNK = 4096
+#: Cells per chunk handed to a thread; with smaller ones threads wait for each other more than they work.
+_CHUNK = 25_000
 #: Up to so many cells are quicker one by one.
 _FEW = 12
 #: Cells with more kinds of factors are rare, and taken one by one.
