@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from dpselect.dataset import how_much
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.facts import period_word
@@ -139,21 +139,15 @@ class Peak(Answer):
     def _told(self, place: int) -> str:
         if self.amounts is None:
             return self.labels[place]
-        return f"{self.labels[place]} ({self._amount(self.amounts[place])})"
-
-    def _amount(self, value: float) -> str:
-        """A value to as many digits as its noise leaves."""
-        margin = self.plan.margin or 0.0
-        digits = max(0, 1 - math.floor(math.log10(margin))) if margin > 0 else 6
-        return self.plan.dataset.with_unit(f"{value:.{digits}f} ± {margin:.{digits}f}")
+        amount = how_much.told(self.amounts[place], self.plan.margin or 0.0)
+        return f"{self.labels[place]} ({self.plan.dataset.with_unit(amount)})"
 
     def _details(self) -> tuple[Entry, ...]:
         plan, entries = self.plan, list[tuple[str, str]]()
         if plan.top > 1:
             entries += [(f"Place {place + 1}", self._told(place)) for place in range(len(self.labels))]
         if self.amounts is not None:
-            halves = "half of ε pays for the name and half for the value, which is cut to its range"
-            entries.append(("How much", f"± holds 95 times of 100; {halves}"))
+            entries.append(("How much", how_much.MEANING))
         if plan.top > 1:
             both = f"pure ε = {at_most(self.epsilon)}; as zCDP ρ = {at_most(plan.rho)}"
             entries.append(("Cost", f"{both}. The promise here is the pure one"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +12,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpselect.checks import counts, one
+from dpselect.dataset import how_much
 from dpselect.dataset.dataset import Dataset
+from dpselect.dataset.how_much import share
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.privacy.classical import upward
@@ -164,10 +165,7 @@ class PeakPlan:
     @property
     def margin(self) -> float | None:
         """The values lie within this of the truth 95 times of 100, in the readings' unit; None without values."""
-        # P(|noise| > x) is e^(-x/b), and at most that on a grid once a step is added; rounding to it is half a step.
-        if self.value is None:
-            return None
-        return (self.value.scale * math.log(20) + 2 * self.value.grid.step) * self.unit
+        return None if self.value is None else how_much.margin(self.value) * self.unit
 
     @property
     def weakness(self) -> str | None:
@@ -281,10 +279,8 @@ class PeakPlan:
         found = self.chosen.mechanism.top(queries.values, self.top, goal=self.goal, entropy=entropy, outside="clip")
         amounts = None
         if self.value is not None:
-            released = self.value.release(queries.values[list(found.indices)], entropy=entropy, outside="clip").values
-            # Cut to the range afterwards, which costs nothing.
-            family = self.public.family
-            amounts = [float(min(max(one, family.lower), family.upper)) * self.unit for one in released]
+            drawn = how_much.draw(self.value, queries.values[list(found.indices)], entropy=entropy)
+            amounts = [one * self.unit for one in drawn]
         return {
             "label": queries.labels[found.indices[0]],
             "index": int(found.indices[0]),
@@ -364,7 +360,7 @@ def plan_peak(
     # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
     every = compare or mechanism in (None, "gaussian")
     short = {NAMES[name]: name for name in NAMES if every or name != "gaussian"}
-    found = try_selections(public.family, candidates=len(public), epsilon=_share(whole, shares), names=short)
+    found = try_selections(public.family, candidates=len(public), epsilon=share(whole, shares), names=short)
     tried = {short[name]: replace(made, name=short[name]) for name, made in found.items()}
     # On equal terms the first in the catalogue's order is used.
     best = min(tried, key=lambda name: tried[name].accuracy.shortfall)
@@ -378,21 +374,10 @@ def plan_peak(
         forced=mechanism is not None,
         goal=goal,
         top=number,
-        value=LaplaceRelease.calibrated(public.family, candidates=number, epsilon=_share(whole, 2))
+        value=LaplaceRelease.calibrated(public.family, candidates=number, epsilon=share(whole, 2))
         if how_much
         else None,
     )
-
-
-def _share(whole: float, parts: int) -> float:
-    """An equal part, rounded down: all parts together are never more than the whole.
-
-    >>> Fraction(_share(0.5, 10)) * 10 <= Fraction(0.5)
-    True
-    """
-    part = whole / parts
-    # One part is the whole; what is no ε is refused by the mechanism.
-    return part if not math.isfinite(part) or Fraction(part) * parts <= Fraction(whole) else math.nextafter(part, 0.0)
 
 
 def note(weakness: str | None) -> dict[str, str]:

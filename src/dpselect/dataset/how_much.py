@@ -1,0 +1,49 @@
+"""How much the ones that were named are: values with noise from a share of ε, on an exact grid, each with its ±."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpselect.mechanisms.release import LaplaceRelease
+    from dpselect.mechanisms.values import PrivateValues
+    from dpselect.noise.entropy import Entropy
+
+#: What ± means, for people.
+MEANING = "each ± holds 95 times of 100; half of ε pays for the names, half for the values, which are cut to their range"
+
+
+def share(whole: float, parts: int) -> float:
+    """An equal part, rounded down: all parts together are never more than the whole.
+
+    >>> Fraction(share(0.5, 10)) * 10 <= Fraction(0.5)
+    True
+    """
+    part = whole / parts
+    # One part is the whole; what is no ε is refused by the mechanism.
+    return part if not math.isfinite(part) or Fraction(part) * parts <= Fraction(whole) else math.nextafter(part, 0.0)
+
+
+def margin(release: LaplaceRelease) -> float:
+    """A value lies within this of the truth 95 times of 100, whichever it is: its noise is drawn after the names."""
+    # P(|noise| > x) is e^(-x/b), and at most that on a grid once a step is added; rounding to it is half a step.
+    return release.scale * math.log(20) + 2 * release.grid.step
+
+
+def draw(release: LaplaceRelease, values: PrivateValues, *, entropy: Entropy) -> list[float]:
+    """The values with noise, cut to their range, which costs nothing."""
+    family = release.family
+    found = release.release(values, entropy=entropy, outside="clip").values
+    return [float(min(max(one, family.lower), family.upper)) for one in found]
+
+
+def told(value: float, within: float) -> str:
+    """A value and its ±, to as many digits as the noise leaves.
+
+    >>> told(12.3456, 0.21), told(812.3456, 35.0)
+    ('12.35 ± 0.21', '812 ± 35')
+    """
+    digits = max(0, 1 - math.floor(math.log10(within))) if within > 0 else 6
+    return f"{value:.{digits}f} ± {within:.{digits}f}"
