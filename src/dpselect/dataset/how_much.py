@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpselect.noise.entropy import Entropy
 
 #: What ± means, for people.
-MEANING = "each ± holds 95 times of 100; half of ε pays for the names, half for the values, which are cut to their range"
+MEANING = "each ± holds 95 times of 100; half of ε pays for names and half for values, which are cut to their range"
 
 
 def share(whole: float, parts: int) -> float:
