@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpselect.errors import InvalidParameter
-from dpselect.ledger import Amounts, Total
+from dpselect import Dataset, QueryFamily
+from dpselect.dataset import Line
+from dpselect.dataset.kept import KeptWatch
+from dpselect.dataset.watch import plan_stream
+from dpselect.errors import BudgetExhausted, InvalidParameter
+from dpselect.ledger import Amounts, Ledger, Total
 from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, promised, shown_down, shown_up, units_up
 from dpselect.mechanisms.outcomes import Selection
 from dpselect.privacy.loss import Loss
+from dpselect.report.rounding import no_more_than
 
 MAKERS = {
     "pure": Total.pure,
@@ -72,3 +80,83 @@ def test_a_total_promises_an_epsilon_at_a_delta() -> None:
 def test_its_document_brings_it_back(kind: str) -> None:
     total = MAKERS[kind](0.3)
     assert Total.from_document(json.loads(json.dumps(total.document())), total.amounts) == total
+
+
+@given(digits=st.integers(min_value=1, max_value=15), units=st.integers(min_value=1, max_value=8 * 10**15))
+@settings(deadline=None)
+def test_what_is_calibrated_to_a_typed_number_is_charged_no_more_than_that_number(digits: int, units: int) -> None:
+    typed = Fraction(units // 10 ** (15 - digits), 10**digits)
+    if typed:
+        for number in (typed, float(typed)):
+            as_typed = typed if number is typed else Fraction(repr(number))
+            assert Fraction(Total.pure(8.0).price(no_more_than(number)).epsilon, PER_EPSILON) <= as_typed
+        assert Total.zcdp(100.0, delta=1e-6).price(Loss(epsilon=no_more_than(typed))).rho <= -(
+            -(typed**2) * PER_EPSILON // 2
+        )
+
+
+class TestTenAtOneTenth:
+    """Ten questions at 0.1 are answered within a total of 1, and the eleventh is refused: no last digit in the way."""
+
+    TOTALS = (Total.pure(1.0), Total.approximate(1.0, delta=1e-5), Total.zcdp(0.05, delta=1e-6))
+
+    @pytest.fixture(params=TOTALS, ids=str)
+    def book(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+        with Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=request.param) as made:
+            yield made
+
+    def ten_and_no_more(self, book: Ledger, ask: Callable[[str], object]) -> None:
+        for number in range(10):
+            ask(str(number))
+        assert book.balance().remaining == 0.0
+        assert book.balance().spent == book.total.limit
+        with pytest.raises(BudgetExhausted):
+            ask("one more")
+        assert book.verify().holds
+
+    @pytest.mark.parametrize("epsilon", [0.1, Fraction(1, 10)])
+    def test_peak(self, book: Ledger, epsilon: float) -> None:
+        rows = pyarrow.table({"meter": ["a", "b"], "at": ["2013-01-02"] * 2, "kwh": [9.0, 8.0]})
+        homes = Dataset(rows, user="meter", time="at", value="kwh", cap=10, population=2, ledger=book)
+        plan = homes.plan_peak(
+            homes.candidates(start="2013-01-01", end="2013-01-03"), epsilon=epsilon, mechanism="permute-and-flip"
+        )
+        assert plan.ask(anyway=True, key="0").epsilon == 0.1, "and shown as it was typed"
+        self.ten_and_no_more(book, lambda key: plan.ask(anyway=True, key=key))
+
+    @pytest.mark.parametrize("book", TOTALS[1:], indirect=True, ids=str)
+    def test_a_watch_that_is_charged_as_a_whole(self, book: Ledger) -> None:
+        delta = no_more_than(1e-6) if book.total.kind == "approximate" else 0.0
+        cost = Loss(epsilon=no_more_than(0.1), delta=delta)
+        self.ten_and_no_more(book, lambda key: KeptWatch(book, {"verb": "watch"}, cost=cost, key=key, at_once=True))
+
+    def test_a_watch_that_is_charged_what_its_answers_cost_comes_to_no_more(self, book: Ledger) -> None:
+        family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
+        plan = plan_stream(family, Line(threshold=0.5, budget=0.1, noise=(0.05, 0.08)), questions=40)
+        for number in range(10):
+            watch = plan.start(book=book, key=str(number))
+            while watch.fits:
+                watch.ask(0.9)
+            watch.settle(ended=True)
+            assert watch.to_dict()["budget"] == 0.1
+        assert 0 < book.balance().spent <= book.total.limit
+
+    def test_in_memory(self) -> None:
+        rows = pyarrow.table({"meter": ["a", "b"], "at": ["2013-01-02"] * 2, "kwh": [9.0, 8.0]})
+        homes = Dataset(rows, user="meter", time="at", value="kwh", cap=10, population=2, total=1)
+        for number in range(11):
+            try:
+                homes.peak(epsilon=0.1, start="2013-01-01", end="2013-01-03", anyway=True, mechanism="laplace")
+            except BudgetExhausted:
+                assert number == 10
+        assert homes.budget.remaining < 1e-15
+
+    def test_by_hand_a_fraction_is_exact(self, book: Ledger) -> None:
+        tenth = Fraction(1, 200) if book.total.kind == "zcdp" else Fraction(1, 10)
+        self.ten_and_no_more(book, lambda key: book.ask({"question": 1}, cost=tenth, draw=lambda: "x", key=key))
+
+    def test_by_hand_a_double_is_what_it_is(self, book: Ledger) -> None:
+        tenth = 0.005 if book.total.kind == "zcdp" else 0.1
+        with pytest.raises(BudgetExhausted):
+            self.ten_and_no_more(book, lambda key: book.ask({"question": 1}, cost=tenth, draw=lambda: "x", key=key))
+        assert book.balance().anchor.number == 19, "nine of them fitted"

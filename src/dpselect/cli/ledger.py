@@ -18,7 +18,7 @@ from dpselect import files
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson, Number, ReportFile
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
-from dpselect.report.rounding import at_least, at_most, no_more_than
+from dpselect.report.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
@@ -60,11 +60,9 @@ class NewTotal:
         if self.rho is not None:
             if delta is None:
                 raise InvalidParameter("--rho needs --delta, at which it is shown as an ε", parameter="delta")
-            return Total.zcdp(no_more_than(self.rho), delta=no_more_than(delta))
+            return Total.zcdp(self.rho, delta=delta)
         epsilon: Any = self.total
-        if delta is None:
-            return Total.pure(no_more_than(epsilon))
-        return Total.approximate(no_more_than(epsilon), delta=no_more_than(delta))
+        return Total.pure(epsilon) if delta is None else Total.approximate(epsilon, delta=delta)
 
 
 @Parameter(name="*")

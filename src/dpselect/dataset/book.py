@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, SourceError
-from dpselect.report.rounding import at_least, at_most, no_more_than
+from dpselect.report.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -58,8 +59,8 @@ def refuse_unpayable(book: Ledger, budget: float) -> None:
         )
 
 
-def exact_total(total: Any) -> float:
-    """A total as a double that is no larger, also where it stands as text in a data-set file."""
+def exact_total(total: Any) -> Fraction:
+    """A total as it is written, also where it stands as text in a data-set file."""
     from dpselect.tables.question import exact_number
 
-    return no_more_than(exact_number("total", total) if isinstance(total, str) else total)
+    return exact_number("total", total)

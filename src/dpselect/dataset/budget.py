@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from fractions import Fraction
 
 from dpselect.checks import one, positive
 from dpselect.errors import BudgetExhausted, StateRefused
@@ -22,11 +23,15 @@ class Budget:
     (0.75, 0.25)
     """
 
-    def __init__(self, total: float | None) -> None:
+    def __init__(self, total: float | Fraction | None) -> None:
         from dpselect.composition.exact_sum import ExactSum
         from dpselect.noise.entropy import owned_here
+        from dpselect.report.rounding import no_more_than
 
-        self.total = math.inf if total is None else one(positive, "total", total)
+        self.total = math.inf
+        if total is not None:
+            one(positive, "total", total)
+            self.total = no_more_than(total)
         self._sum = ExactSum()
         # A signal handler may ask while a charge is under way; a forked child has no share in its parent's budget.
         self._lock = threading.RLock()

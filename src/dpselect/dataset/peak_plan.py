@@ -20,7 +20,7 @@ from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.privacy.classical import upward
 from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.rounding import at_most, no_more_than
+from dpselect.report.rounding import at_most, no_more_than, rounded_up
 from dpselect.report.words import percent
 
 if TYPE_CHECKING:
@@ -154,6 +154,10 @@ class PeakPlan:
             parts.append(float(self.value.epsilon(self.top)))
         return upward(sum(map(Fraction, parts), Fraction(0)))
 
+    def shown_cost(self, name: str) -> float:
+        """The same as it was typed where it comes to that: 0.1, not the largest double that is not above one tenth."""
+        return rounded_up(self.cost(name), digits=15)
+
     @property
     def rho(self) -> float:
         """The cost as ρ of zero-concentrated differential privacy, which adds up to less in many answers."""
@@ -227,7 +231,7 @@ class PeakPlan:
         worst: dict[str, Any] = {
             "index": len(labels),
             "indices": [len(labels)] * self.top,
-            "epsilon": self.cost(self.mechanism),
+            "epsilon": self.shown_cost(self.mechanism),
             "delta": 0.0,
             "noise": "reproducible",
         }
@@ -266,7 +270,7 @@ class PeakPlan:
             **({} if self.goal == "largest" else {"goal": self.goal}),
             **({} if self.top == 1 else {"top": self.top}),
             **({} if self.value is None else {"value_scale": self.value.scale}),
-            "epsilon": self.cost(self.mechanism),
+            "epsilon": self.shown_cost(self.mechanism),
             # A public list of categories may be longer than an entry.
             "labels": hashlib.sha256("\n".join(self.candidates.labels).encode()).hexdigest(),
         }
@@ -286,7 +290,7 @@ class PeakPlan:
             "index": int(found.indices[0]),
             **({} if self.top == 1 else {"labels": [queries.labels[index] for index in found.indices]}),
             **({} if self.top == 1 else {"indices": [int(index) for index in found.indices]}),
-            "epsilon": self.cost(self.mechanism),
+            "epsilon": self.shown_cost(self.mechanism),
             "delta": 0.0,
             "noise": found.noise,
             **({} if amounts is None else {"amounts": amounts}),
@@ -300,7 +304,7 @@ class PeakPlan:
                 "mechanism": name,
                 "chosen": name == self.mechanism,
                 "candidates": len(self.candidates),
-                "epsilon": self.cost(name),
+                "epsilon": self.shown_cost(name),
                 **scale(one),
                 "unit": self.unit,
                 "expected_shortfall": one.accuracy.shortfall,

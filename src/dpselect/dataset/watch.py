@@ -20,7 +20,7 @@ from dpselect.errors import InvalidData, InvalidParameter, refuse_given
 from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Entry, Finding, Report, Spending
-from dpselect.report.rounding import at_most
+from dpselect.report.rounding import at_most, rounded_up
 from dpselect.report.words import family_in_words, percent
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class WatchPlan:
             **{name: text for name, text in self.parameters() if name != "Mechanism"},
             "verb": "watch",
             **({} if self.dataset is None else {"measured": self.dataset.measured, "reading": self.dataset.reading}),
-            "budget": self.settings.budget,
+            "budget": rounded_up(self.settings.budget, digits=15),
             "delta": self.settings.delta,
         }
 
@@ -260,7 +260,7 @@ class WatchPlan:
             "mechanism": self.settings.as_plan(questions=self.questions).contender,
             "reason": self.reason,
             "useful": self.useful,
-            "budget": self.settings.budget,
+            "budget": rounded_up(self.settings.budget, digits=15),
             "questions": self.questions,
             "noise_threshold": of_line,
             "noise_query": of_question,
@@ -467,7 +467,7 @@ class Watch(Answer):
             "questions": self.answered,
             "above": self.count,
             "spent": self.cost,
-            "budget": self.plan.settings.budget,
+            "budget": rounded_up(self.plan.settings.budget, digits=15),
             "noise": self.vector.noise,
             "mechanism": self.plan.settings.as_plan(questions=self.plan.questions).contender,
             "reason": self.plan.reason,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 
 from dpselect.checks import refuse
@@ -75,13 +74,13 @@ def units_up(value: float | Fraction, per_one: int) -> int:
     return -(-numerator * per_one // denominator)
 
 
-def promised(name: str, value: float, per_one: int) -> int:
-    """A total as the decimal number it is written as, in units; more digits than the unit has are cut off.
+def promised(name: str, value: float | Fraction, per_one: int) -> int:
+    """A total or a limit as the decimal number it is written as, in units; more digits than the unit has are cut off.
 
     >>> promised("total", 0.3, PER_EPSILON)  # the double is a little below 3/10
     300000000000000
     """
-    units = int(Decimal(repr(value)) * per_one)
+    units = int(Fraction(float.__repr__(value) if isinstance(value, float) else value) * per_one)
     if not 0 < units <= LARGEST:
         raise refuse(name, value, f"between {1 / per_one:g} and {LARGEST // per_one}")
     return units

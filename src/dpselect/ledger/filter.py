@@ -66,7 +66,7 @@ class LedgerFilter(Filter):
         super().__init__()
         self._ledger = ledger
         self._total = ledger.total
-        most = self._total.amounts if limit is None else self._total.price(one(positive, "limit", limit))
+        most = self._total.amounts if limit is None else self._total.at_most(limit)
         self._limit = None if limit is None else most
         self._part = _parts(most, _PART)
         if stretch is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, Self
 
 from dpselect.checks import one, positive, probability, refuse
@@ -42,18 +43,19 @@ class Total:
     shown_delta: float = 0.0
 
     @classmethod
-    def pure(cls, epsilon: float) -> Self:
+    def pure(cls, epsilon: float | Fraction) -> Self:
         """Σε_i ≤ ε, no δ."""
         return cls("pure", Amounts(epsilon=_promised_epsilon("epsilon", epsilon)))
 
     @classmethod
-    def approximate(cls, epsilon: float, *, delta: float) -> Self:
+    def approximate(cls, epsilon: float | Fraction, *, delta: float | Fraction) -> Self:
         """Σε_i ≤ ε and Σδ_i ≤ δ."""
-        most = promised("delta", one(probability, "delta", delta), PER_DELTA)
+        checked = one(probability, "delta", delta)
+        most = promised("delta", delta if isinstance(delta, Fraction) else checked, PER_DELTA)
         return cls("approximate", Amounts(epsilon=_promised_epsilon("epsilon", epsilon), delta=most))
 
     @classmethod
-    def zcdp(cls, rho: float, *, delta: float) -> Self:
+    def zcdp(cls, rho: float | Fraction, *, delta: float | Fraction) -> Self:
         """Σρ_i ≤ ρ; ``delta`` is the one at which the total is shown as an ε."""
         return cls("zcdp", Amounts(rho=_promised_epsilon("rho", rho)), one(probability, "delta", delta))
 
@@ -106,17 +108,32 @@ class Total:
     def price(self, cost: Any) -> Amounts:
         """A cost in units, rounded up.
 
-        A plain number is in the total's own unit (ε, or ρ); a :class:`~dpselect.privacy.loss.Loss`, or what a mechanism
-        gave back, is converted where the theory allows it and refused where it does not.
+        A plain number is in the total's own unit (ε, or ρ): a ``Fraction`` is exact, a double is what it is, which for
+        0.1 is a little above one tenth. A :class:`~dpselect.privacy.loss.Loss`, or what a mechanism gave back, is
+        converted where the theory allows it and refused where it does not.
+
+        >>> Total.pure(1.0).price(Fraction(1, 10)).epsilon, Total.pure(1.0).price(0.1).epsilon
+        (100000000000000, 100000000000001)
         """
+        if isinstance(cost, Fraction) and cost >= 0:
+            units = units_up(cost, PER_EPSILON)
+            return Amounts(rho=units) if self.kind == "zcdp" else Amounts(epsilon=units)
         known = declared(cost)
         if self.kind == "zcdp":
-            rho = known.in_rho() if isinstance(known, Declared) else plain_cost("rho", known)
+            rho: float | Fraction = known.in_rho() if isinstance(known, Declared) else plain_cost("rho", known)
+            if isinstance(known, Declared) and known.loss.delta == 0:
+                # The same bound without its roundings (Bun and Steinke, TCC 2016, Proposition 3.3).
+                rho = min(Fraction(rho), Fraction(known.loss.epsilon) ** 2 / 2)
             return Amounts(rho=units_up(rho, PER_EPSILON))
         loss = in_loss(known)
         if self.kind == "pure" and loss.delta > 0:
             raise refuse("cost", loss, "pure, with delta = 0: this data set promises no delta")
         return Amounts(epsilon=units_up(loss.epsilon, PER_EPSILON), delta=units_up(loss.delta, PER_DELTA))
+
+    def at_most(self, limit: float | Fraction) -> Amounts:
+        """A limit within the total, in its own unit (ε, or ρ), as the decimal number it is written as."""
+        units = _promised_epsilon("limit", limit)
+        return Amounts(rho=units) if self.kind == "zcdp" else Amounts(epsilon=units)
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` promised for everything, now and later; infinite where δ is too small."""
@@ -145,5 +162,6 @@ def _main(kind: Kind, amounts: Amounts) -> int:
     return amounts.rho if kind == "zcdp" else amounts.epsilon
 
 
-def _promised_epsilon(name: str, value: float) -> int:
-    return promised(name, one(positive, name, value), PER_EPSILON)
+def _promised_epsilon(name: str, value: float | Fraction) -> int:
+    checked = one(positive, name, value)
+    return promised(name, value if isinstance(value, Fraction) else checked, PER_EPSILON)

@@ -62,12 +62,16 @@ def rounded_up(value: float, *, digits: int = 6) -> float:
 
 
 def no_more_than(number: Fraction | float) -> float:
-    """The largest double that is not above the number: for an ε or δ that must not be exceeded.
+    """The largest double that is not above the number as it is written: for an ε or δ that must not be exceeded.
 
-    >>> Fraction(no_more_than(Fraction(2, 3))) <= Fraction(2, 3)
-    True
+    0.1 is one tenth, and the double that is written so lies a little above it: ten answers at most that dear would
+    come to more than 1.
+
+    >>> no_more_than(Fraction(1, 10)), no_more_than(0.1), no_more_than(0.3)
+    (0.09999999999999999, 0.09999999999999999, 0.3)
     """
-    nearest = float(number)
-    # A decimal such as 0.1 means the double that is written so, which may be above it by half a last digit.
-    as_written = Fraction(repr(nearest)) == number
-    return nearest if as_written or Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)
+    if isinstance(number, float) and not math.isfinite(number):
+        return float(number)
+    exact = Fraction(float.__repr__(number)) if isinstance(number, float) else Fraction(number)
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
