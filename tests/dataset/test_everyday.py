@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -121,12 +122,104 @@ def test_one_person_moves_no_part_of_a_cycle_by_more_than_the_cap() -> None:
     assert len(Calendar("2013-01-01", "2013-01-28")) == 28
 
 
-def test_a_series_already_added_up_has_no_cycles() -> None:
-    series = dp.Dataset(
-        pyarrow.table({"day": DAYS, "kwh": [1.0] * 28}), time="day", value="kwh", maximum=10, population=9
+YEAR = [(date(2013, 1, 1) + timedelta(days=number)).isoformat() for number in range(365)]
+WHOLE_YEAR = {"start": "2013-01-01", "end": "2013-12-31"}
+
+
+def steady(**changes: Any) -> dp.Dataset:
+    """Five homes that use 8 a day, and in July 9: more than a daily cap in every week and month."""
+    rows = pyarrow.table(
+        {
+            "meter": [f"h{home}" for home in range(5) for _ in YEAR],
+            "at": YEAR * 5,
+            "kwh": [9.0 if day.startswith("2013-07") else 8.0 for _ in range(5) for day in YEAR],
+        }
     )
-    with pytest.raises(InvalidParameter, match="every must be hour, day, week or month"):
-        series.candidates(every="weekday", **DATES)
+    return dp.Dataset(rows, **(HOMES | WHOLE_YEAR | {"cap": 10, "population": 5} | changes))
+
+
+@pytest.mark.parametrize(
+    ("every", "facts", "times", "said"),
+    [
+        ("day", {}, 1, "10 kWh"),
+        ("week", {}, 7, "70 kWh: 7 times 10 kWh, that of a day"),
+        ("month", {}, 31, "310 kWh: 31 times 10 kWh, that of a day"),
+        ("month", {"cap_every": "month"}, 1, "10 kWh"),
+        ("month", {"cap_every": "week"}, 6, "60 kWh: 6 times 10 kWh, that of a week"),
+        ("month", {"per_user": "max"}, 1, "10 kWh"),
+        ("hour", {}, 1, "10 kWh, that of a whole day"),
+        ("weekday", {}, 1, "10 kWh"),
+        ("weekday", {"per_user": "sum"}, 53, "530 kWh: 53 times 10 kWh, that of a day"),  # 2013 had 53 Tuesdays
+        ("hour-of-day", {"per_user": "sum"}, 365, "3650 kWh: 365 times 10 kWh, that of a day"),
+        ("month-of-year", {"per_user": "sum"}, 31, "310 kWh: 31 times 10 kWh, that of a day"),
+    ],
+)
+def test_a_cap_belongs_to_a_period_and_a_longer_one_takes_several(
+    every: Any, facts: dict[str, Any], times: int, said: str
+) -> None:
+    homes = steady(**facts)
+    candidates = homes.candidates(every=every)
+    assert homes.times_cap(candidates) == times
+    assert dict(homes.parameters(candidates))["Cap per person"] == said
+    assert homes.public_side(candidates).natural_unit == 10 * times
+    # What one person changes is cut by the engine, at the cap of the period that is asked about.
+    wild = pyarrow.table({"meter": ["x"] * 365, "at": YEAR, "kwh": [1e6] * 365})
+    alone = dp.Dataset(wild, **(HOMES | WHOLE_YEAR | {"cap": 10, "population": 1, "grid": 1000} | facts))
+    assert set(alone.read(alone.candidates(every=every)).totals) <= {0, 1000}
+
+
+def test_a_daily_cap_does_not_hide_the_largest_month() -> None:
+    answer = steady().peak(epsilon=2000, every="month", how_much=True)
+    assert answer.label == "2013-07"
+    assert answer.amounts is not None
+    assert abs(answer.amounts[0] - 31 * 9) < 2
+    assert "(each person counted up to 310 kWh)" in str(answer)
+    cut = steady(cap_every="month").read(steady().candidates(every="month"))
+    assert len(set(cut.totals)) == 1  # a cap of 10 for a month makes all months alike
+    assert "at or above ‹cap›" in steady(cap_every="month").describe(every="month").remarks[0].text
+    assert steady().describe(every="month").remarks == ()
+
+
+def test_a_watch_over_months_takes_the_cap_of_a_month() -> None:
+    watch = steady().watch(threshold=260, budget=2000, every="month")
+    assert [watch.name(place) for place in watch.above] == ["2013-07"]
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+@pytest.mark.parametrize("every", ["weekday", "month-of-year"])
+def test_cycles_of_a_series_already_added_up_are_means_over_their_occurrences(every: Any, backend: str) -> None:
+    values = [100.0 + number % 50 for number in range(365)]
+    rows = open_source(pyarrow.table({"day": YEAR, "trips": values}), backend=backend)
+    series = dp.Dataset(rows, time="day", value="trips", maximum=200, population=400, **WHOLE_YEAR)
+    cycle = series.candidates(every=every)
+    assert isinstance(cycle, Cycle)
+    found = series.read(cycle)
+    sums = Counter[int]()
+    for day, value in zip(YEAR, values, strict=True):
+        sums[cycle.index(date.fromisoformat(day)) or 0] += Fraction(value)
+    often = Counter(cycle.index(date.fromisoformat(day)) for day in YEAR)
+    assert cycle.occurrences == tuple(often[part] if every == "weekday" else 1 for part in range(len(cycle)))
+    top = 200 if every == "weekday" else 200 * 31
+    assert found.exact_values == tuple(sums[part] / (cycle.occurrences[part] * top) for part in range(len(cycle)))
+    assert found.family.sensitivity == pytest.approx(1 / 400)
+
+
+def test_what_a_curator_vouches_for_a_day_is_not_taken_for_a_month() -> None:
+    """One person who moves each day by the declared sensitivity moves a month by 31 times that, and Δ covers it."""
+    facts: dict[str, Any] = {"time": "day", "value": "kwh", "maximum": 100, "sensitivity": 2, **WHOLE_YEAR}
+    days = {every: [50.0 + extra for _ in YEAR] for every, extra in (("without", 0), ("with", 2))}
+    found = {name: dp.Dataset(pyarrow.table({"day": YEAR, "kwh": values}), **facts) for name, values in days.items()}
+    for every in ("day", "week", "month", "weekday", "month-of-year"):
+        read = {name: one.read(one.candidates(every=every)) for name, one in found.items()}
+        moved = abs(read["with"].values - read["without"].values).max()
+        assert 0.8 * 0.02 < moved <= read["with"].family.sensitivity
+
+
+def test_a_cap_is_a_number() -> None:
+    with pytest.raises(InvalidParameter, match="cap must be a number such as 50"):
+        steady(cap="50")
+    with pytest.raises(InvalidParameter, match="cap_every must be one of hour, day, week, month"):
+        steady(cap_every="weekday")
 
 
 @pytest.mark.parametrize("backend", ["duckdb", "polars"])

@@ -69,7 +69,7 @@ def test_other_facts_are_another_question(facts: dict[str, Any]) -> None:
 def test_every_fact_counts_but_those_that_change_no_answer() -> None:
     from dpselect.dataset.facts import _AMOUNTS, _READING
 
-    shown = {"source", "backend", "unit", "start", "end", "every", "categories"}
+    shown = {"source", "backend", "unit", "start", "end", "every", "cap_every", "categories"}
     assert {*_READING, *_AMOUNTS} | shown == set(Facts.__dataclass_fields__) - {"_"}
 
 

@@ -102,6 +102,7 @@ def test_the_curator_is_told_what_was_left_out_and_that_it_is_sensitive():
         above_cap=1,
         duplicates=1,
         users=7,
+        contributions=8,
         contributions_at_cap=6,
         totals_cut=1,
     )

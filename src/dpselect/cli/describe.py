@@ -55,13 +55,13 @@ def describe(
     In Python: dp.Dataset("readings.csv", …).describe().
     """
     from dpselect.dataset.describe import describe as look
-    from dpselect.dataset.file import is_file, read_file
+    from dpselect.dataset.file import is_file, laid_over, read_file
 
     facts: dict[str, Any] = {}
     if is_file(data):
         facts = read_file(data)  # type: ignore[arg-type]
         data = facts.pop("source")
-    facts |= table.given() | {
+    changes = table.given() | {
         name: value
         for name, value in {
             "start": periods.start,
@@ -72,6 +72,7 @@ def describe(
         }.items()
         if value is not None
     }
+    facts = laid_over(facts, changes)
     total, ledger = facts.pop("total", None), facts.pop("ledger", None)
     if kept.write is None and (table.total is not None or table.ledger is not None):
         raise InvalidParameter(

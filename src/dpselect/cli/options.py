@@ -112,6 +112,8 @@ class Table:
         One person's readings in a period become one number; their sum if left out.
     cap
         Most that one person counts for in a period.
+    cap_every
+        The period of --cap (or --maximum): as it was given with, if left out. A longer one takes several caps.
     population
         Public upper bound on the number of persons.
     adjacency
@@ -146,6 +148,7 @@ class Table:
     measure: Annotated[Literal["mean", "sum", "count"] | None, Parameter(group=_PERSON)] = None
     per_user: Annotated[Literal["sum", "mean", "max"] | None, Parameter(group=_PERSON)] = None
     cap: Annotated[Number | None, Parameter(group=_PERSON)] = None
+    cap_every: Annotated[Literal["hour", "day", "week", "month"] | None, Parameter(group=_PERSON)] = None
     population: Annotated[Count | None, Parameter(group=_PERSON)] = None
     adjacency: Annotated[Literal["add-remove", "replace"] | None, Parameter(group=_PERSON)] = None
     grid: Annotated[Count | None, Parameter(group=_PERSON)] = None

@@ -75,7 +75,7 @@ def peak(
 
     In Python: dp.Dataset("readings.parquet", user=…, …).peak(epsilon=0.1, start=…, end=…).
     """
-    dataset = table.dataset(data, run, category=categories.category)
+    dataset = table.dataset(data, run, category=categories.category, every=periods.every)
     run.check(inputs=(*dataset.inputs, *categories.inputs))
     candidates = categories.of(dataset, periods)
     with screen.progress("Trying the mechanisms on simulated data"):

@@ -174,7 +174,7 @@ def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
         return
     columns, rows = plan.table()
     table(
-        f"Dry run: {len(plan.candidates):,} candidates, {plan.dataset.measured}",
+        f"Dry run: {len(plan.candidates):,} candidates, {plan.dataset.measured(plan.candidates)}",
         columns,
         rows,
         note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",

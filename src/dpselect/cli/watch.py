@@ -171,7 +171,7 @@ def watch(
         _refuse_table(table, periods, run)
         return _watch_stream(stream.plan(line, table), table, again, run, options)
     refuse_given("a table, whose periods say which they are", onward=again.onward or None)
-    dataset = table.dataset(data, run)
+    dataset = table.dataset(data, run, every=periods.every)
     candidates = periods.of(dataset)
     with screen.progress("Trying the mechanisms on simulated data") as move:
         plan = dataset.plan_watch(line, candidates, progress=move)

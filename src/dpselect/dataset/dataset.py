@@ -71,7 +71,7 @@ class Dataset(Facts):
         super().__post_init__()
 
     def __repr__(self) -> str:
-        return f"Dataset({self.name!r}, {self.measured})"
+        return f"Dataset({self.name!r}, {self.measured(None)})"
 
     @classmethod
     def open(cls, path: Path | str, **changes: Any) -> Self:
@@ -80,13 +80,9 @@ class Dataset(Facts):
         A ledger that the file names must be there: one that is gone is not made anew, with a full budget.
         """
         from dpselect.dataset.book import exact_total
-        from dpselect.dataset.file import read_file
+        from dpselect.dataset.file import laid_over, read_file
 
-        facts = read_file(path)
-        # Another kind of candidates leaves the file's own behind.
-        if {"category", "categories"} & set(changes):
-            facts = {name: value for name, value in facts.items() if name not in ("time", "start", "end", "every")}
-        facts |= changes
+        facts = laid_over(read_file(path), changes)
         if "ledger" in facts and "ledger" not in changes:
             _refuse_missing(facts["ledger"], facts.get("total"))
         if facts.get("total") is not None:
@@ -232,9 +228,11 @@ class Dataset(Facts):
         ``changes`` are facts to try instead, such as other ``start`` and ``end``.
         """
         from dpselect.dataset.describe import describe
+        from dpselect.dataset.file import laid_over
 
         facts = {one.name: getattr(self, one.name) for one in fields(Facts) if one.name != "source"}
-        return describe(self.source, **{name: value for name, value in (facts | changes).items() if value is not False})
+        given = {name: value for name, value in facts.items() if value is not None and value is not False}
+        return describe(self.source, **laid_over(given, changes))
 
     @property
     def spent(self) -> float:

@@ -27,6 +27,8 @@ _READING = (
     *("per_user", "population", "adjacency", "grid", "monotone", "table", "delimiter", "decimal"),
 )
 _AMOUNTS = ("cap", "maximum", "sensitivity")
+_GATHERED = {"sum": "sum", "mean": "mean", "max": "largest reading"}
+_LENGTHS = ("hour", "day", "week", "month")
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +53,9 @@ class Facts:
         the hours of a day or the months of a year their mean).
     cap : number, optional
         The most one person counts for in a period. Needed unless persons are counted.
+    cap_every : {"hour", "day", "week", "month"}, optional
+        The period ``cap`` (or ``maximum``) is meant for; ``every`` if left out. Asked about longer periods, a person
+        counts for as many times the cap as one of them can hold: a daily cap 31 times in a month.
     population : int, optional
         A public upper bound on the number of persons.
     adjacency : {"add-remove", "replace"}
@@ -85,12 +90,13 @@ class Facts:
     duplicates: Literal["keep", "largest"] = "keep"
     measure: Literal["mean", "sum", "count"] = "mean"
     per_user: Literal["sum", "mean", "max"] | None = None
-    cap: Fraction | float | str | None = None
+    cap: Fraction | float | None = None
+    cap_every: Literal["hour", "day", "week", "month"] | None = None
     population: int | None = None
     adjacency: Literal["add-remove", "replace"] = "add-remove"
     grid: int | None = None
-    maximum: Fraction | float | str | None = None
-    sensitivity: Fraction | float | str | None = None
+    maximum: Fraction | float | None = None
+    sensitivity: Fraction | float | None = None
     monotone: bool = False
     table: str | None = None
     backend: str = "duckdb"
@@ -108,6 +114,11 @@ class Facts:
         if self._is_database:
             engine = None if self.backend == "duckdb" else self.backend
             refuse_given("a database URL, which names its engine", backend=engine, delimiter=self.delimiter)
+        for name in _AMOUNTS:
+            if isinstance(getattr(self, name), str):
+                raise refuse(name, getattr(self, name), "a number such as 50 or Fraction(25, 2), not a text")
+        if self.cap_every not in (None, *_LENGTHS):
+            raise refuse("cap_every", self.cap_every, "one of " + ", ".join(_LENGTHS))
         if self.hour is not None and self.time is None:
             raise InvalidParameter("‹hour› needs ‹time›, the column with the date", parameter="hour")
         if self.is_series:
@@ -172,14 +183,56 @@ class Facts:
             raise InvalidParameter("‹category› needs ‹categories›, and takes no ‹start› and ‹end›")
         wanted = every or self.every
         if wanted in get_args(CycleName):
-            if self.is_series:
-                raise refuse("every", wanted, "hour, day, week or month for a series already added up over persons")
             return Cycle(start, end, every=wanted, timezone=self.timezone)  # type: ignore[arg-type]
         return Calendar(start, end, every=wanted, timezone=self.timezone)  # type: ignore[arg-type]
 
-    def question(self, candidates: Candidates | None = None) -> Question:
+    def times_cap(self, candidates: Candidates) -> int:
+        """How many times the cap (or the maximum) one person can count for in a candidate; public.
+
+        The engine cuts what one person counts for to so many caps, whatever the rows hold: Δ follows from the cut, and
+        a number that is too large or too small costs accuracy, never privacy. Of a series the curator vouches for one
+        period, and as many together can move by as many times that.
+        """
+        from dpselect.tables import Categories, Cycle
+        from dpselect.tables.candidates import most_held
+
+        if isinstance(candidates, Categories):
+            return 1
+        held = most_held(candidates.every, self.cap_length)
+        if self.is_series:
+            return held  # a cycle's value is the mean over its occurrences
+        if self._per_user(candidates) != "sum":
+            return 1  # the mean or the largest of some readings is no larger than one of them
+        return held * max(candidates.occurrences) if isinstance(candidates, Cycle) else held
+
+    def cap_in_words(self, candidates: Candidates) -> str:
+        """The cap (or the maximum) of one candidate, and how it comes about."""
+        from dpselect.tables import Categories
+        from dpselect.tables.candidates import length_of, most_held
+
+        times, stated = self.times_cap(candidates), _exact(self.maximum if self.is_series else self.cap)
+        whole = self.with_unit(shown(times * stated))
+        if times > 1:
+            return f"{whole}: {times:,} times {self.with_unit(shown(stated))}, that of a {self.cap_length}"
+        if isinstance(candidates, Categories) or most_held(self.cap_length, length_of(candidates.every)) == 1:
+            return whole
+        return f"{whole}, that of a whole {self.cap_length}"
+
+    @property
+    def cap_length(self) -> str:
+        """The period the cap (or the maximum) is meant for."""
+        from dpselect.tables.candidates import length_of
+
+        return self.cap_every or length_of(self.every)
+
+    def _per_user(self, candidates: Candidates) -> Literal["sum", "mean", "max"]:
+        from dpselect.tables import Cycle
+
+        return self.per_user or ("mean" if isinstance(candidates, Cycle) else "sum")
+
+    def question(self, candidates: Candidates) -> Question:
         """The question to rows of persons."""
-        from dpselect.tables import Cycle, Question
+        from dpselect.tables import Question
 
         optional: dict[str, Any] = {} if self.grid is None else {"grid": self.grid}
         return Question(
@@ -189,8 +242,8 @@ class Facts:
             category=self.category,
             value=self.value,
             measure=self.measure,
-            per_user=self.per_user or ("mean" if isinstance(candidates, Cycle) else "sum"),
-            cap=self.cap,
+            per_user=self._per_user(candidates),
+            cap=None if self.cap is None else self.times_cap(candidates) * _exact(self.cap),
             adjacency=self.adjacency,
             shape="wide" if self.wide else "long",
             time_format=self.whole_format,
@@ -230,14 +283,15 @@ class Facts:
         """The queries of a series already added up."""
         from dpselect.tables import series_query
 
+        times = self.times_cap(candidates)
         return series_query(
             source,
             time=self.place,
             value=self.value or "",
-            candidates=candidates,  # type: ignore[arg-type]  # cycles are refused there
-            maximum=self.maximum or 0,
+            candidates=candidates,
+            maximum=times * _exact(self.maximum),
             population=self.population,
-            sensitivity=self.sensitivity,
+            sensitivity=None if self.sensitivity is None else times * _exact(self.sensitivity),
             monotone=self.monotone,
             time_format=self.whole_format,
             decimal=self.decimal,
@@ -270,14 +324,18 @@ class Facts:
             return f"{first.partition('://')[0]} table {self.table}" if self.table else "a remote file"
         return Path(first).name + (f" and {len(others):,} more" if others else "")
 
-    @property
-    def measured(self) -> str:
+    def named(self, candidates: Candidates | None) -> dict[str, str]:
+        """What is compared and how it is read, for the question as a ledger keeps it."""
+        return {"measured": self.measured(candidates), "reading": self.reading}
+
+    def measured(self, candidates: Candidates | None) -> str:
         """What is compared, in words."""
         if self.is_series:
             return str(self.value)
         if self.measure == "count":
             return "the number of persons with a reading"
-        cap = "" if self.cap is None else self.with_unit(_number(self.cap))
+        times = 1 if candidates is None else self.times_cap(candidates)
+        cap = "" if self.cap is None else self.with_unit(shown(times * _exact(self.cap)))
         reading = self.value or "the reading"
         return f"the {self.measure} of {reading} over the population (each person counted up to {cap})"
 
@@ -292,32 +350,30 @@ class Facts:
         A question to the same file under other facts is another question. A digest, since a fact may look like a place.
         """
         kept = {name: str(getattr(self, name)) for name in _READING}
-        kept |= {name: _number(given) for name in _AMOUNTS if (given := getattr(self, name)) is not None}
+        kept |= {name: shown(_exact(given)) for name in _AMOUNTS if (given := getattr(self, name)) is not None}
         return hashlib.sha256(json.dumps([self.name, kept], sort_keys=True).encode()).hexdigest()
 
     def parameters(self, candidates: Candidates) -> tuple[Entry, ...]:
         """The public parameters, for a report."""
-        entries = [("Data", self.name), ("Candidates", f"{len(candidates):,}, {in_words(candidates)}")]
+        entries = [("Data", self.name), ("Candidates", f"{len(candidates):,}, {self._in_words(candidates)}")]
         if self.population is not None:
             entries.append(("Population", f"{self.population:,} (public)"))
         if self.cap is not None:
-            entries.append(("Cap per person", self.with_unit(_number(self.cap))))
+            entries.append(("Cap per person", self.cap_in_words(candidates)))
         if self.maximum is not None:
-            entries.append(("Maximum", f"{self.with_unit(_number(self.maximum))} (public)"))
+            entries.append(("Maximum", f"{self.cap_in_words(candidates)} (public)"))
         return (*entries, ("Queries", family_in_words(self.public_side(candidates).family)))
 
+    def _in_words(self, candidates: Candidates) -> str:
+        """The candidates in a few words."""
+        from dpselect.tables import Calendar, Categories
 
-def in_words(candidates: Candidates) -> str:
-    """The candidates in a few words."""
-    from dpselect.tables import Calendar, Cycle
-
-    if isinstance(candidates, Calendar):
-        return f"each {candidates.every} from {candidates.start} to {candidates.end}"
-    if isinstance(candidates, Cycle):
-        return (
-            f"each {period_word(candidates)} over {candidates.start} to {candidates.end}, by each person's mean over it"
-        )
-    return "a public list of categories"
+        if isinstance(candidates, Categories):
+            return "a public list of categories"
+        if isinstance(candidates, Calendar):
+            return f"each {candidates.every} from {candidates.start} to {candidates.end}"
+        how = "the mean" if self.is_series else f"each person's {_GATHERED[self._per_user(candidates)]}"
+        return f"each {period_word(candidates)} over {candidates.start} to {candidates.end}, by {how} over it"
 
 
 def period_word(candidates: Candidates) -> str:
@@ -327,7 +383,7 @@ def period_word(candidates: Candidates) -> str:
     return candidates.every.replace("-", " ") if isinstance(candidates, Calendar | Cycle) else "category"
 
 
-def _number(value: Any) -> str:
+def _exact(value: Any) -> Fraction:
     from dpselect.tables.question import exact_number
 
-    return shown(exact_number("number", value))
+    return exact_number("number", value)

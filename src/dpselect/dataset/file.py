@@ -44,6 +44,8 @@ FACTS: dict[str, str] = {
     "per_user": "How one person's readings in a period become one number: sum, mean or max.",
     "cap": "The most one person counts for in a period; larger readings are cut to it. Choose it from what is known\n"
     "publicly (a fuse, a price list), never from the rows. A smaller cap means less noise.",
+    "cap_every": "The period the cap (or the maximum) is meant for: hour, day, week or month. Asked about longer\n"
+    "periods, a person counts for as many times the cap as one of them can hold: a daily cap 31 times in a month.",
     "population": "A public upper bound on the number of persons. Were there more, the totals would be cut.",
     "adjacency": "What the promise is about: a person added or removed, or one person's rows replaced.",
     "grid": "Steps in the cap.",
@@ -87,6 +89,7 @@ def read_file(path: Path | str) -> dict[str, Any]:
     if "rows" not in found:
         raise SourceError(f'the data-set file {shown(path)} must say where the rows are: rows = "readings.csv"')
     facts = {name: value for name, value in found.items() if name != "rows"}
+    facts |= {name: _number(place, name, facts[name]) for name in _NUMBERS if name in facts}
     facts["source"] = _places(place, "rows", found["rows"])
     if "ledger" in facts:
         facts["ledger"] = _places(place, "ledger", facts["ledger"])
@@ -112,6 +115,38 @@ def _check(path: Path, name: str, value: object) -> None:
         fits, rule = isinstance(value, str) or (name == "rows" and texts), "a text in quotes"
     if not fits:
         raise SourceError(f"{where} {name!r} must be {rule}")
+
+
+def _number(path: Path, name: str, value: int | str) -> Fraction:
+    from dpselect.tables.question import exact_number
+
+    try:
+        return exact_number(name, value)
+    except InvalidParameter:
+        raise SourceError(f"in the data-set file {shown(path)} {name!r} must be a number") from None
+
+
+def laid_over(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a file with changes that count more than they do.
+
+    Another kind of candidates leaves the file's own behind. A cap stays that of the period it was given with.
+
+    >>> laid_over({"cap": 50, "every": "day"}, {"every": "month"})["cap_every"]
+    'day'
+    >>> laid_over({"cap": 50, "every": "day"}, {"cap": 900, "every": "month"})["cap_every"]
+    'month'
+    """
+    from dpselect.tables.candidates import length_of
+
+    kept = dict(facts)
+    if {"category", "categories"} & set(changes):
+        kept = {name: value for name, value in kept.items() if name not in ("time", "start", "end", "every")}
+    if {"cap", "maximum"} & set(changes) and "every" in changes:
+        kept["cap_every"] = length_of(changes["every"])
+    kept |= changes
+    if {"cap", "maximum"} & set(kept):
+        kept.setdefault("cap_every", length_of(facts.get("every", "day")))
+    return kept
 
 
 def _places(path: Path, name: str, value: Any) -> Any:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: A share of rows from which something is called most of them.
 _MOST = 0.5
+#: A share of contributions cut to the cap from which candidates begin to look alike.
+_MANY = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +181,13 @@ class Look:
         if numbers and counts.get("readings above the cap", 0) > _MOST * numbers:
             self.remark(
                 "most readings lie above ‹cap› and would count as it: choose a larger one, from public knowledge", "cap"
+            )
+        elif report is not None and report.contributions_at_cap > _MANY * report.contributions:
+            share = f"{100 * report.contributions_at_cap / report.contributions:.0f}%"
+            self.remark(
+                f"{share} of what persons count for lies at or above ‹cap› and is cut to it, so that candidates look "
+                "alike: choose a larger one, from public knowledge, or name its period with ‹cap_every›",
+                "cap",
             )
         if "population" in facts and counts.get("persons", 0) > int(facts["population"]):
             self.remark(

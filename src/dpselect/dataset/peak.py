@@ -115,9 +115,9 @@ class Peak(Answer):
         if dataset.is_series:
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
         found = Finding(
-            question=f"For which {what} is {dataset.measured} {plan.goal}?"
+            question=f"For which {what} is {dataset.measured(plan.candidates)} {plan.goal}?"
             if plan.top == 1
-            else f"For which {plan.top} {_plural(what)} is {dataset.measured} {plan.goal}, in order?",
+            else f"For which {plan.top} {_plural(what)} is {dataset.measured(plan.candidates)} {plan.goal}, in order?",
             answer=self._told(0) if plan.top == 1 else self.label,
             details=self._details(),
             spending=Spending(spent=(self.epsilon,), above=(), budget=self.epsilon),

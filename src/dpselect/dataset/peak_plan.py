@@ -263,8 +263,7 @@ class PeakPlan:
         return {
             **dict(self.dataset.parameters(self.candidates)),
             "verb": "peak",
-            "measured": self.dataset.measured,
-            "reading": self.dataset.reading,
+            **self.dataset.named(self.candidates),
             "mechanism": self.mechanism,
             **scale(self.chosen),
             **({} if self.goal == "largest" else {"goal": self.goal}),

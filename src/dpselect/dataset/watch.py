@@ -190,7 +190,7 @@ class WatchPlan:
             # Why the planner chose as it did is no part of the question.
             **{name: text for name, text in self.parameters() if name != "Mechanism"},
             "verb": "watch",
-            **({} if self.dataset is None else {"measured": self.dataset.measured, "reading": self.dataset.reading}),
+            **({} if self.dataset is None else self.dataset.named(self.candidates)),
             "budget": rounded_up(self.settings.budget, digits=15),
             "delta": self.settings.delta,
         }
@@ -502,7 +502,7 @@ class Watch(Answer):
             notes.append(self._into_the_sum())
             if dataset is not None and self.vector.noise != "reproducible":
                 notes.append(NOBODY_REMEMBERS)
-        what = "the value" if dataset is None else dataset.measured
+        what = "the value" if dataset is None else dataset.measured(plan.candidates)
         found = Finding(
             question=f"For which {period}s is {what} at or above {plan.line}?",
             answer=f"{len(names):,} of {self.answered:,} {period}s",

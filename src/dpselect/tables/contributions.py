@@ -73,6 +73,7 @@ def examine(table: Table, question: Question, candidates: Candidates, *, totals_
         ),
         gathered.agg(
             users=gathered["person"].nunique(),
+            contributions=gathered.count(),
             contributions_at_cap=(gathered["steps"] >= question.grid).sum(),
         ),
         distinct.agg(unique=distinct.count()),

@@ -35,8 +35,10 @@ class CuratorReport:
         Of those, rows beyond the first of the same person and the same time (or category, or column).
     users
         Persons with at least one row that counts.
+    contributions
+        Pairs of a person and a candidate with at least one row that counts.
     contributions_at_cap
-        Times a person's contribution to a candidate reached the cap.
+        Of those, the ones that reached the cap.
     totals_cut
         Candidates whose total was cut because more persons came than the public population.
 
@@ -56,6 +58,7 @@ class CuratorReport:
     above_cap: int = 0
     duplicates: int = 0
     users: int = 0
+    contributions: int = 0
     contributions_at_cap: int = 0
     totals_cut: int = 0
 

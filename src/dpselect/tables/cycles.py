@@ -21,7 +21,8 @@ _LABELS = {
         *("July", "August", "September", "October", "November", "December"),
     ),
 }
-_PERIOD: dict[str, Literal["day", "hour", "month"]] = {
+#: What each of them is made of.
+PERIOD: dict[str, Literal["day", "hour", "month"]] = {
     "weekday": "day",
     "hour-of-day": "hour",
     "month-of-year": "month",
@@ -52,7 +53,7 @@ class Cycle:
     @cached_property
     def calendar(self) -> Calendar:
         """The periods that are gathered."""
-        return Calendar(self.start, self.end, every=_PERIOD[self.every], timezone=self.timezone)
+        return Calendar(self.start, self.end, every=PERIOD[self.every], timezone=self.timezone)
 
     @cached_property
     def _first(self) -> int:
@@ -67,6 +68,16 @@ class Cycle:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @cached_property
+    def occurrences(self) -> tuple[int, ...]:
+        """How often each part of the cycle comes within the days; public.
+
+        >>> Cycle("2013-01-01", "2013-01-08", every="weekday").occurrences
+        (1, 2, 1, 1, 1, 1, 1)
+        """
+        whole, rest = divmod(len(self.calendar), len(self))
+        return tuple(whole + ((part - self._first) % len(self) < rest) for part in range(len(self)))
 
     def index(self, moment: date | datetime) -> int | None:
         """The part of the cycle that holds a moment, or ``None`` outside the days."""

@@ -14,7 +14,9 @@ from dpselect.privacy.family import QueryFamily
 from dpselect.tables.answer import BoundedQuery
 from dpselect.tables.bytewise import bytewise
 from dpselect.tables.calendar import Calendar, Categories
+from dpselect.tables.candidates import Candidates
 from dpselect.tables.curator import CuratorReport
+from dpselect.tables.cycles import Cycle
 from dpselect.tables.failures import engine_failures
 from dpselect.tables.guards import Seen, refuse_unread
 from dpselect.tables.instants import carries_zone, period_index
@@ -31,7 +33,7 @@ def series_query(
     *,
     time: str,
     value: str,
-    candidates: Calendar | Categories,
+    candidates: Candidates,
     maximum: int | float | str | Fraction | Decimal,
     population: int | None = None,
     sensitivity: int | float | str | Fraction | Decimal | None = None,
@@ -51,8 +53,9 @@ def series_query(
     time, value : str
         The columns: the time (or the category), and the value. Rows of one period are added up, exactly; a period
         without rows has value 0.
-    candidates : Calendar or Categories
-        The public periods or categories.
+    candidates : Calendar, Cycle or Categories
+        The public periods or categories. The value of a weekday, or of another part of a cycle, is the mean over all
+        that lie within the dates: a public number divides the sum, so that Δ is that of one of them.
     maximum : number or str
         A public number; values above it count as it, values below 0 as 0.
     population : int
@@ -75,8 +78,8 @@ def series_query(
     >>> answer.values.tolist()
     [0.654, 0.67, 0.0]
     """
-    if not isinstance(candidates, Calendar | Categories):
-        raise refuse("candidates", candidates, "a Calendar or Categories, given by the curator")
+    if not isinstance(candidates, Calendar | Cycle | Categories):
+        raise refuse("candidates", candidates, "a Calendar, a Cycle or Categories, given by the curator")
     top = exact_number("maximum", maximum)
     if top <= 0:
         raise refuse("maximum", maximum, "positive")
@@ -111,7 +114,10 @@ def series_query(
             numbers=0,
         )
         refuse_unread(seen, place=time, value=value, candidates=candidates)
-    shares = [min(Fraction(1), max(Fraction(0), sums[index] / top)) for index in range(len(candidates))]
+    # A weekday that never comes within the dates has no rows either: any number divides its 0.
+    often = [max(1, one) for one in candidates.occurrences] if isinstance(candidates, Cycle) else [1] * len(candidates)
+    means = [sums[index] / often[index] for index in range(len(candidates))]
+    shares = [min(Fraction(1), max(Fraction(0), mean / top)) for mean in means]
     step = Fraction(1, lcm(*(share.denominator for share in shares)))
     family = QueryFamily(
         lower=0.0,
@@ -126,7 +132,7 @@ def series_query(
         outside_candidates=sum(key is not None and not 0 <= key < len(candidates) for key in found["key"]),
         without_reading=sum(number is None for number in found["reading"]),
         used=used,
-        totals_cut=sum(total > top for total in sums.values()),
+        totals_cut=sum(mean > top for mean in means),
     )
     return BoundedQuery(
         labels=candidates.labels,
@@ -138,8 +144,10 @@ def series_query(
     )
 
 
-def _key(stamp: Expression, candidates: Calendar | Categories, time_format: str | None) -> Expression:
+def _key(stamp: Expression, candidates: Candidates, time_format: str | None) -> Expression:
     """The number of the candidate a row belongs to."""
+    if isinstance(candidates, Cycle):
+        return candidates.of_period(period_index(stamp, calendar=candidates.calendar, time_format=time_format))
     if isinstance(candidates, Calendar):
         return period_index(stamp, calendar=candidates, time_format=time_format)
     return slot_keys(category_text(stamp), candidates)
