@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_every_fact_counts_but_those_that_change_no_answer() -> None:
 
 
 def test_the_same_facts_written_otherwise_are_the_same_question() -> None:
-    assert questions(cap="10") == questions(cap=10.0) == questions(unit=None)
+    assert questions(cap=Fraction(10)) == questions(cap=10.0) == questions(unit=None)
 
 
 def test_a_ledger_does_not_take_one_column_for_another(tmp_path: Path) -> None:
