@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.report.rounding import no_more_than
-from dpselect.report.words import family_in_words, shown
+from dpselect.report.words import shown
 
 if TYPE_CHECKING:
     from dpselect.composition.filter import Filter
@@ -33,8 +33,6 @@ MECHANISMS = {
 #: range as well, and is for those who ask for it.
 _PURE = (*MECHANISMS["exponential"], *MECHANISMS["laplace"])
 _APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
-#: The table's Δ may exceed the plan's by what rounding to doubles does to it.
-_ROUNDING = 1e-9
 
 Number = Fraction | float
 
@@ -255,11 +253,7 @@ class Settings:
 
 def planned(plan: Plan, family: QueryFamily, *, unit: Fraction) -> Settings:
     """What a plan says, for queries of this family: the same range and unit, and Δ at most the plan's."""
-    unfit = _misfit(plan, family, unit=float(unit))
-    if unfit is not None:
-        raise InvalidParameter(f"the plan is for {unfit}; make the plan again from this description of the table")
-    # What is charged is the table's own: its Δ, never the plan's.
-    fitted = replace(plan, family=family)
+    fitted = plan.fitted(family, unit=float(unit))
     return Settings(
         family=family,
         threshold=float(plan.threshold or 0.0),
@@ -269,20 +263,6 @@ def planned(plan: Plan, family: QueryFamily, *, unit: Fraction) -> Settings:
         keep_threshold=plan.sparse is None or not plan.sparse.resample,
         plan=fitted,
     )
-
-
-def _misfit(plan: Plan, family: QueryFamily, *, unit: float) -> str | None:
-    """In which way a plan is for something else, in words that differ where the two do."""
-    made = plan.family
-    if not (math.isclose(made.lower, family.lower, abs_tol=1e-12) and math.isclose(made.upper, family.upper)):
-        return f"{family_in_words(made)}, but these are {family_in_words(family)}"
-    if family.sensitivity > made.sensitivity * (1.0 + _ROUNDING):
-        return f"Δ ≤ {made.sensitivity!r}, but here one person moves a query by up to {family.sensitivity!r}"
-    if made.monotone and not family.monotone:
-        return "monotone queries (people added, never replaced), but these are not"
-    if plan.unit is not None and not math.isclose(plan.unit, unit):
-        return f"queries of which 1 is {plan.unit:g} in the readings' unit, but here it is {unit:g}"
-    return None
 
 
 def usual_ratio(family: QueryFamily) -> float:

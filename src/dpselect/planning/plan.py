@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dpselect.checks import counts, finite, positive, refuse
 from dpselect.composition.filter import Filter
 from dpselect.composition.sparse_vector import SparseVector
-from dpselect.errors import StateRefused
+from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.planning.contender import (
@@ -29,6 +30,9 @@ from dpselect.privacy.family import QueryFamily
 
 #: What a plan file is, so that another document is not taken for one.
 _FORMAT = "dpselect-plan-1"
+
+#: A table's Δ may exceed the plan's by what rounding to doubles does to it.
+_ROUNDING = 1e-9
 
 _SPARSE_NAMES = {one.name for one in fields(SparseParameters)}
 
@@ -163,6 +167,42 @@ class Plan:
             outside=outside,
             entropy=entropy,
         )
+
+    def fitted(self, family: QueryFamily, *, unit: float, count: int | None = None) -> Plan:
+        """The same plan for the queries of a table: of the same range and unit, with Δ at most the plan's.
+
+        What is charged is the table's own: its Δ and its number of candidates, never the plan's.
+
+        >>> made = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+        >>> plan = Plan(contender="permute-and-flip", asked="largest", family=made, count=365, epsilon=0.1,
+        ...             parameters={"scale": 0.02})
+        >>> plan.fitted(QueryFamily(lower=0, upper=1, sensitivity=1e-4), unit=50.0, count=31).count
+        31
+        >>> plan.fitted(QueryFamily(lower=0, upper=1, sensitivity=1e-2), unit=50.0)
+        Traceback (most recent call last):
+        ...
+        dpselect.errors.InvalidParameter: the plan is for Δ ≤ 0.001, but here one person moves a query ...
+        """
+        unfit = self._misfit(family, unit=unit)
+        if unfit is not None:
+            raise InvalidParameter(f"the plan is for {unfit}; make the plan again from this description of the table")
+        return replace(self, family=family, count=self.count if count is None else count)
+
+    def _misfit(self, family: QueryFamily, *, unit: float) -> str | None:
+        """In which way the plan is for something else, in words that differ where the two do."""
+        made = self.family
+        if not (math.isclose(made.lower, family.lower, abs_tol=1e-12) and math.isclose(made.upper, family.upper)):
+            ends = ((one.lower, one.upper) for one in (made, family))
+            return "queries in [{!r}, {!r}], but these are in [{!r}, {!r}]".format(
+                *(end for two in ends for end in two)
+            )
+        if family.sensitivity > made.sensitivity * (1.0 + _ROUNDING):
+            return f"Δ ≤ {made.sensitivity!r}, but here one person moves a query by up to {family.sensitivity!r}"
+        if made.monotone and not family.monotone:
+            return "monotone queries (people added, never replaced), but these are not"
+        if self.unit is not None and not math.isclose(self.unit, unit):
+            return f"queries of which 1 is {self.unit:g} in the readings' unit, but here it is {unit:g}"
+        return None
 
     @property
     def sparse_parameters(self) -> SparseParameters:

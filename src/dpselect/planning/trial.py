@@ -12,12 +12,13 @@ from dpselect.checks import FloatArray
 from dpselect.mechanisms.catalogue import find, of_kind
 from dpselect.mechanisms.selection import NoisyMax
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.planning.knowledge import Model
+from dpselect.planning.knowledge import Model, Profile
 from dpselect.privacy.family import QueryFamily
 
 _SEED = 2024
-#: Streams longer than this are tried by a stretch of them, so many times.
-_LONGEST, _TIMES = 2000, 20
+
+#: Where nothing is known of the values.
+_NOTHING = Model()
 
 #: The selections by name, best-known first.
 SELECTIONS: tuple[str, ...] = tuple(entry.name for entry in of_kind("selection"))
@@ -33,13 +34,17 @@ class ExpectedAccuracy:
     hits: float
 
 
-def _series(family: QueryFamily, *, count: int) -> FloatArray:
-    """The seasonal model, over the part of the range that means of people are supposed to move through."""
-    return Model().candidates(family, count=count)
+def _series(family: QueryFamily, public: Profile | Model, *, count: int) -> FloatArray:
+    """What is known of the values; where nothing is, they move through the part of the range that is supposed."""
+    if isinstance(public, Profile):
+        return np.asarray(np.clip(np.resize(np.array(public.values), count), family.lower, family.upper))
+    return public.candidates(family, count=count)
 
 
-def expected_accuracy(mechanism: NoisyMax, *, candidates: int, times: int = 200) -> ExpectedAccuracy:
-    """Runs the real mechanism on the seasonal model, with as many candidates.
+def expected_accuracy(
+    mechanism: NoisyMax, *, candidates: int, times: int = 200, public: Profile | Model = _NOTHING
+) -> ExpectedAccuracy:
+    """Runs the real mechanism on what is known of the values, with as many candidates.
 
     >>> from dpselect import GaussianNoisyMax
     >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.003)
@@ -47,7 +52,7 @@ def expected_accuracy(mechanism: NoisyMax, *, candidates: int, times: int = 200)
     >>> 0 <= found.shortfall < 0.02, found.hits > 0.3
     (True, True)
     """
-    values = _series(mechanism.family, count=candidates)
+    values = _series(mechanism.family, public, count=candidates)
     # A million candidates need fewer repetitions for the same patience.
     number = max(10, min(times, 20_000_000 // candidates))
     chosen = mechanism.release_many(values, times=number, entropy=SeededEntropy(_SEED)).indices
@@ -58,7 +63,7 @@ def expected_accuracy(mechanism: NoisyMax, *, candidates: int, times: int = 200)
     )
 
 
-def blind_accuracy(family: QueryFamily, *, candidates: int) -> ExpectedAccuracy:
+def blind_accuracy(family: QueryFamily, *, candidates: int, public: Profile | Model = _NOTHING) -> ExpectedAccuracy:
     """What a guess that looks at no data gets on the same series: any candidate, each as likely.
 
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
@@ -66,7 +71,7 @@ def blind_accuracy(family: QueryFamily, *, candidates: int) -> ExpectedAccuracy:
     >>> guess.hits == 1 / 365, guess.shortfall > 0.05
     (True, True)
     """
-    values = _series(family, count=candidates)
+    values = _series(family, public, count=candidates)
     return ExpectedAccuracy(
         shortfall=float(values.max() - values.mean()) / family.width,
         hits=float(np.mean(values == values.max())),
@@ -83,7 +88,12 @@ class Tried:
 
 
 def try_selections(
-    family: QueryFamily, *, candidates: int, epsilon: float, names: Iterable[str] = SELECTIONS
+    family: QueryFamily,
+    *,
+    candidates: int,
+    epsilon: float,
+    names: Iterable[str] = SELECTIONS,
+    public: Profile | Model = _NOTHING,
 ) -> dict[str, Tried]:
     """Every selection with the least noise at the same ε, on the same made-up series.
 
@@ -95,7 +105,9 @@ def try_selections(
     tried = {}
     for name in names:
         made = find(name).mechanism().calibrated(family, candidates=candidates, epsilon=epsilon)
-        tried[name] = Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, candidates=candidates))
+        tried[name] = Tried(
+            name=name, mechanism=made, accuracy=expected_accuracy(made, candidates=candidates, public=public)
+        )
     return tried
 
 
