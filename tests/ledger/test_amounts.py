@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dpselect import Dataset, QueryFamily
 from dpselect.dataset import Line
+from dpselect.dataset.book import left_in_words
 from dpselect.dataset.kept import KeptWatch
 from dpselect.dataset.watch import plan_stream
 from dpselect.errors import BudgetExhausted, InvalidParameter
@@ -160,3 +161,25 @@ class TestTenAtOneTenth:
         with pytest.raises(BudgetExhausted):
             self.ten_and_no_more(book, lambda key: book.ask({"question": 1}, cost=tenth, draw=lambda: "x", key=key))
         assert book.balance().anchor.number == 19, "nine of them fitted"
+
+
+@pytest.mark.parametrize(
+    ("total", "cost", "told"),
+    [
+        (Total.pure(1.0), Loss(epsilon=no_more_than(0.1)), "0.9 of 1 left, 9 more like this"),
+        (Total.pure(1.0), Loss(epsilon=0.6), "0.4 of 1 left, no more like this"),
+        (
+            Total.approximate(1.0, delta=1e-5),
+            Loss(epsilon=no_more_than(0.1), delta=no_more_than(5e-6)),
+            "0.9 of 1 (δ: 5e-6 of 1e-5) left, 1 more like this",
+        ),
+        (Total.zcdp(0.05, delta=1e-6), Loss(epsilon=no_more_than(0.1)), "ρ = 0.045 of 0.05 left, 9 more like this"),
+    ],
+)
+def test_what_is_left_is_said_in_one_line(tmp_path: Path, total: Total, cost: Loss, told: str) -> None:
+    with Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=total) as book:
+        book.ask({"question": 1}, cost=cost, draw=lambda: "x")
+        assert left_in_words(book, cost) == told
+        assert left_in_words(book, cost, at_most=True) in (told, told.replace("left, ", "left, at least "))
+        book.retire()
+        assert left_in_words(book, cost) == "nothing left: the data set is retired"

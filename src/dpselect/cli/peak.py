@@ -95,3 +95,5 @@ def peak(
         screen.notice(plan.advice)
     run.keep(answer)
     run.show_curator(answer)
+    if not run.as_json:
+        spent.say_left(dataset.book, cost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,19 @@ def forget() -> None:
 def begin(epsilon: float, *, ledger: bool, book: Callable[[], Ledger | None] = lambda: None) -> None:
     """From here on the question may be charged, its answer drawn; what is charged then, the ``book`` says."""
     _State.begun = Cost(epsilon, ledger, book)
+
+
+def say_left(book: Ledger | None, epsilon: float, delta: float = 0.0, *, at_most: bool = False) -> None:
+    """One line after an answer: what is left in the ledger, and for how many more like it."""
+    from dpselect.cli import screen
+    from dpselect.dataset.book import left_in_words
+    from dpselect.privacy.loss import Loss
+
+    if book is None:
+        return
+    cost = Loss(epsilon=epsilon, delta=delta)
+    with suppress(LedgerError):  # the answer is out, and stands in the ledger
+        screen.notice(f"Ledger: {left_in_words(book, cost, at_most=at_most)}", style="green")
 
 
 def after_refusal(failure: DPSelectError) -> str:

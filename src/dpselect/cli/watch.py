@@ -193,6 +193,8 @@ def watch(
     screen.show_answer(answer, as_json=run.as_json, named=_NAMED if run.report else None)
     run.keep(answer)
     run.show_curator(answer)
+    if not run.as_json:
+        spent.say_left(dataset.book, plan.settings.budget, plan.settings.delta, at_most=True)
     if answer.ended:
         screen.notice(answer.exhaustion, style="red")
     return BUDGET_EXHAUSTED if answer.ended else DONE
@@ -236,6 +238,8 @@ def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, options
         finally:
             # Also where the reader or the person has left: answers that are out are known, and so is their cost.
             answer.settle(ended=answer.ended)
+        if not run.as_json:
+            spent.say_left(book, plan.settings.budget, plan.settings.delta, at_most=True)
     screen.emit(answer.to_dict())
     run.keep(answer)
     if answer.ended:

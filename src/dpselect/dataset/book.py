@@ -59,6 +59,31 @@ def refuse_unpayable(book: Ledger, budget: float) -> None:
         )
 
 
+def left_in_words(book: Ledger, cost: Any, *, at_most: bool = False) -> str:
+    """What is left after an answer of this cost, and how many more like it fit; ``at_most``: it may have cost less.
+
+    >>> import tempfile
+    >>> from dpselect.ledger import Ledger, Total
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Ledger.create(folder.name + "/homes.ledger", dataset="homes", total=Total.pure(1)) as book:
+    ...     _ = book.ask({"verb": "peak"}, cost=Fraction(1, 10), draw=lambda: "monday")
+    ...     left_in_words(book, Fraction(1, 10))
+    '0.9 of 1 left, 9 more like this'
+    >>> folder.cleanup()
+    """
+    from dpselect.ledger.amounts import PER_DELTA, exact
+
+    balance, total = book.balance(), book.total
+    if balance.retired:
+        return "nothing left: the data set is retired"
+    more = total.price(cost).times_in(balance.left)
+    unit = "ρ = " if total.kind == "zcdp" else ""
+    shown = f"{unit}{at_least(total.exact(balance.left))} of {at_least(total.limit)}"
+    if total.kind == "approximate":
+        shown += f" (δ: {at_least(exact(balance.left.delta, PER_DELTA))} of {at_least(total.delta)})"
+    return f"{shown} left, {'at least ' if at_most and more else ''}{more or 'no'} more like this"
+
+
 def exact_total(total: Any) -> Fraction:
     """A total as it is written, also where it stands as text in a data-set file."""
     from dpselect.tables.question import exact_number

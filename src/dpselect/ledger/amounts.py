@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 from dpselect.checks import refuse
@@ -54,6 +55,15 @@ class Amounts:
         """The larger of each of the three."""
         return Amounts(max(self.epsilon, other.epsilon), max(self.delta, other.delta), max(self.rho, other.rho))
 
+    def times_in(self, other: Amounts) -> int:
+        """How many times this fits into the other; 0 for nothing at all, which says nothing.
+
+        >>> Amounts(epsilon=3, delta=1).times_in(Amounts(epsilon=10, delta=2))
+        2
+        """
+        pairs = ((self.epsilon, other.epsilon), (self.delta, other.delta), (self.rho, other.rho))
+        return max(0, min((there // here for here, there in pairs if here), default=0))
+
     @property
     def negative(self) -> bool:
         """Whether one of the three is below 0."""
@@ -84,6 +94,15 @@ def promised(name: str, value: float | Fraction, per_one: int) -> int:
     if not 0 < units <= LARGEST:
         raise refuse(name, value, f"between {1 / per_one:g} and {LARGEST // per_one}")
     return units
+
+
+def exact(units: int, per_one: int) -> Decimal:
+    """So many units as the decimal number they are.
+
+    >>> str(exact(900_000_000_000_000, PER_EPSILON))
+    '0.9'
+    """
+    return Decimal(units) / per_one
 
 
 def shown_up(units: int, per_one: int) -> float:

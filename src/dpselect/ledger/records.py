@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpselect.ledger.amounts import Amounts
+from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.chain import Anchor, Entry
 from dpselect.ledger.total import Total
 
@@ -92,3 +92,8 @@ class Balance:
     def remaining(self) -> float:
         """ε or ρ that is left, rounded down; nothing where the data set is retired."""
         return 0.0 if self.retired else self.total.left(self.charged)
+
+    @property
+    def left(self) -> Amounts:
+        """The same to the last unit, δ included."""
+        return NOTHING if self.retired else self.total.amounts - self.charged

@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 
 from dpselect.checks import refuse
 from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, LedgerError
-from dpselect.ledger.amounts import Amounts
+from dpselect.ledger.amounts import PER_DELTA, Amounts, exact
 from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
@@ -55,7 +55,7 @@ class Ledger:
     >>> ledger.ask({"verb": "peak", "month": 2}, cost=0.5, draw=lambda: {"label": "2013-02-11"})
     Traceback (most recent call last):
     ...
-    dpselect.errors.BudgetExhausted: the next release costs 0.5 and does not fit: 0.75 of 1.0 is charged; ...
+    dpselect.errors.BudgetExhausted: the question costs 0.5 and does not fit: 0.75 of 1 is charged; ...
     >>> ledger.verify().holds
     True
     >>> ledger.close(); folder.cleanup()
@@ -457,14 +457,14 @@ class Ledger:
         if retired:
             raise LedgerError(f"the data set {self.dataset!r} is retired and answers no more")
         if not self._total.fits(head.sums + amounts):
-            cost, spent = self._total.shown(amounts), self._total.spent(head.sums)
-            delta = f" with delta {self._total.spent_delta(amounts):g}" if amounts.delta else ""
+            total = self._total
+            delta = f" with δ = {exact(amounts.delta, PER_DELTA):g}" if amounts.delta else ""
             raise BudgetExhausted(
-                f"the next release costs {cost!r}{delta} and does not fit: {spent!r} of {self._total.limit!r} is "
-                "charged; nothing was spent on it",
-                spent=spent,
-                budget=self._total.limit,
-                next_cost=cost,
+                f"the question costs {total.exact(amounts)}{delta} and does not fit: {total.exact(head.sums)} of "
+                f"{total.exact(total.amounts)} is charged; nothing was spent on it",
+                spent=total.spent(head.sums),
+                budget=total.limit,
+                next_cost=total.shown(amounts),
             )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, Self
 
 from dpselect.checks import one, positive, probability, refuse
 from dpselect.composition.costs import Declared, declared, in_loss, plain_cost
 from dpselect.composition.declared import ZCDPFilter
-from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, Amounts, promised, shown_down, shown_up, units_up
+from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, Amounts, exact, promised, shown_down, shown_up, units_up
 
 #: The kinds of total.
 Kind = Literal["pure", "approximate", "zcdp"]
@@ -92,6 +93,10 @@ class Total:
     def shown(self, amounts: Amounts) -> float:
         """ε or ρ of some amounts, rounded up."""
         return shown_up(_main(self.kind, amounts), PER_EPSILON)
+
+    def exact(self, amounts: Amounts) -> Decimal:
+        """ε or ρ of some amounts, to the last unit."""
+        return exact(_main(self.kind, amounts), PER_EPSILON)
 
     def spent_delta(self, committed: Amounts) -> float:
         """δ of what is charged, rounded up."""

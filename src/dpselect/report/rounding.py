@@ -11,10 +11,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 
-def _cut(value: float, digits: int, rounding: str) -> Decimal:
+def _cut(value: float | Decimal, digits: int, rounding: str) -> Decimal:
     # repr is the shortest decimal that reads back as the same double: 0.1 stays 0.1, and whatever is shown reads
     # back as a double on the safe side.
-    return Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))
+    exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+    return Context(prec=digits, rounding=rounding).plus(exact)
 
 
 def _written(number: Decimal) -> str:
@@ -28,7 +29,7 @@ def _written(number: Decimal) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def at_most(value: float, *, digits: int = 4) -> str:
+def at_most(value: float | Decimal, *, digits: int = 4) -> str:
     """The number in ``digits`` significant digits, rounded up.
 
     >>> at_most(0.2450601), at_most(0.1), at_most(1e-5), at_most(0.0)
@@ -41,7 +42,7 @@ def at_most(value: float, *, digits: int = 4) -> str:
     return _written(_cut(value, digits, ROUND_CEILING))
 
 
-def at_least(value: float, *, digits: int = 4) -> str:
+def at_least(value: float | Decimal, *, digits: int = 4) -> str:
     """The number in ``digits`` significant digits, rounded down.
 
     >>> at_least(0.2450601), at_least(0.25)
