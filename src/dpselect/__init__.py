@@ -47,8 +47,8 @@ _HOMES = {
     "ExponentialMechanism": "dpselect.mechanisms.classical",
     "PermuteAndFlip": "dpselect.mechanisms.classical",
     "LaplaceNoisyMax": "dpselect.mechanisms.classical",
-    "LaplaceAboveThreshold": "dpselect.mechanisms.laplace_above_threshold",
-    "ExponentialAboveThreshold": "dpselect.mechanisms.exponential_above_threshold",
+    "LaplaceAboveThreshold": "dpselect.mechanisms.classical_above_threshold",
+    "ExponentialAboveThreshold": "dpselect.mechanisms.classical_above_threshold",
     "LaplaceRelease": "dpselect.mechanisms.release",
 }
 
@@ -92,10 +92,10 @@ if TYPE_CHECKING:
     from dpselect.mechanisms.classical import ExponentialMechanism as ExponentialMechanism
     from dpselect.mechanisms.classical import LaplaceNoisyMax as LaplaceNoisyMax
     from dpselect.mechanisms.classical import PermuteAndFlip as PermuteAndFlip
-    from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold as ExponentialAboveThreshold
+    from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold as ExponentialAboveThreshold
+    from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold as LaplaceAboveThreshold
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold as GaussianAboveThreshold
     from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax as GaussianNoisyMax
-    from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold as LaplaceAboveThreshold
     from dpselect.mechanisms.outcomes import Selection as Selection
     from dpselect.mechanisms.outcomes import Verdict as Verdict
     from dpselect.mechanisms.release import GaussianRelease as GaussianRelease

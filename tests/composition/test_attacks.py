@@ -31,8 +31,8 @@ from dpselect.composition import (
 )
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
+from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.family import QueryFamily

@@ -30,12 +30,13 @@ from dpselect.composition import (
     RepairedReportingFilter,
     ZCDPFilter,
 )
-from dpselect.composition.run_prices import pure_price, pure_to_gaussian, renyi_price
+from dpselect.composition.costs import pure_price, renyi_price
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
+from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Selection
+from dpselect.privacy.conversions import pure_to_gaussian
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dpselect.composition import Odometer, SparseVector
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.errors import InvalidParameter, StateRefused
+from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Selection
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss

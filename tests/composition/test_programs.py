@@ -41,15 +41,15 @@ from dpselect.composition import (
     SparseVector,
     ZCDPFilter,
 )
+from dpselect.composition.costs import pure_price
 from dpselect.composition.exact_sum import in_units
-from dpselect.composition.run_prices import pure_price
 from dpselect.errors import BudgetExhausted, InvalidData, StateRefused
+from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.run import Run
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.scan import NoisyThreshold
-from dpselect.privacy.concentrated import pure_rho
+from dpselect.privacy.conversions import pure_rho
 from dpselect.privacy.family import QueryFamily
 
 GENERAL = QueryFamily(lower=0, upper=1, sensitivity=0.05)

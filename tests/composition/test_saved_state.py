@@ -10,9 +10,8 @@ import pytest
 from dpselect.composition import GaussianFilter, PureFilter, RepairedReportingFilter, SparseVector
 from dpselect.composition.signed_state import digest
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
 

@@ -29,9 +29,8 @@ from dpselect.composition import (
 )
 from dpselect.composition.loss_table import LossTable, loss_table
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import transcript_probability
 from dpselect.noise.entropy import SeededEntropy

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from dpselect.errors import InvalidParameter
 from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.output_law import noisy_max_probabilities
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.entropy import SeededEntropy

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, ncx2
 
 from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease

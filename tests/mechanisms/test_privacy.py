@@ -16,18 +16,16 @@ from numpy.typing import NDArray
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
 from dpselect.numerics.discrete_profile import discrete_gaussian_delta, is_smooth
-from dpselect.privacy.discrete_gaussian import gaussian_release_rho
 from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.grid import Grid
+from dpselect.privacy.release import Grid, gaussian_release_rho
 
 MAXIMA = [
     (GaussianNoisyMax, NORMAL),

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from dpselect.errors import InvalidParameter, StateRefused
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.run import Run
 from dpselect.noise.entropy import SeededEntropy

@@ -14,7 +14,7 @@ import pytest
 
 from dpselect.errors import InvalidData, InvalidParameter
 from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.mechanisms.values import admit, admit_one
 from dpselect.noise.entropy import SeededEntropy

@@ -427,7 +427,7 @@ FAULTS = [
     ),
     fault(
         "Laplace runs cost one move less",
-        "privacy/classical_threshold.py",
+        "privacy/classical.py",
         "moved = threshold_cost + 2 * np.minimum(below, above) * query_cost",
         "moved = threshold_cost + np.minimum(below, above) * query_cost",
         MECHANISMS,
@@ -435,7 +435,7 @@ FAULTS = [
     ),
     fault(
         "exponential runs have a free threshold",
-        "privacy/classical_threshold.py",
+        "privacy/classical.py",
         "np.where(np.asarray(below) > 0, threshold_cost + above * each, above * query_cost)",
         "np.where(np.asarray(below) > 0, above * each, above * query_cost)",
         MECHANISMS,
@@ -450,7 +450,7 @@ FAULTS = [
     ),
     fault(
         "a grid's sensitivity is rounded down",
-        "privacy/grid.py",
+        "privacy/release.py",
         "math.ceil(self.in_steps(family.sensitivity))",
         "math.floor(self.in_steps(family.sensitivity))",
         FAMILY,

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import BudgetExhausted
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.output_law import transcript_probability
 from dpselect.noise.entropy import SeededEntropy

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpselect.errors import SensitivityClipped
 from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.grid import Grid
+from dpselect.privacy.release import Grid
 
 ends = st.floats(min_value=-100, max_value=100, allow_nan=False)
 widths = st.floats(min_value=1e-9, max_value=50)

@@ -8,15 +8,21 @@ out it comes too late to be refused.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from dpselect.checks import refuse
-from dpselect.composition.run_prices import pure_to_gaussian
-from dpselect.privacy.concentrated import pure_renyi, pure_rho
+from dpselect.privacy.conversions import pure_renyi, pure_rho, pure_to_gaussian
 from dpselect.privacy.loss import Loss, RealisedLoss
 
-_UP = 1.0 + 1e-14
+if TYPE_CHECKING:
+    from dpselect.mechanisms.above_threshold import AboveThreshold
+
+#: Covers the rounding of a few double-precision operations.
+UP = 1.0 + 1e-14
 
 
 @runtime_checkable
@@ -96,7 +102,7 @@ class Declared:
 
     def in_tau(self, order: float) -> float:
         """τ of Rényi DP at ``order``: the smaller of ρ·α and ε."""
-        stated = math.inf if self._rho is None else self._rho * order * _UP
+        stated = math.inf if self._rho is None else self._rho * order * UP
         if self.loss.delta > 0 and self._rho is not None:
             return stated
         return min(stated, float(pure_renyi(order, self._pure("tau", "its mechanism's renyi(order, ...)"))))
@@ -152,3 +158,24 @@ def _after_the_fact(kind: str) -> Exception:
         "up what answers did cost, use an Odometer"
     )
     return refuse("cost", kind, rule)
+
+
+# What one run of above threshold costs when it must be paid before it starts.
+
+
+@functools.lru_cache(maxsize=256)
+def pure_price(watcher: AboveThreshold, horizon: int | None) -> float:
+    """ε of a run that stops at its first ⊤ or at the horizon. Gaussian runs need the horizon (THEORY §2)."""
+    return float(np.asarray(watcher.epsilon(horizon)))
+
+
+@functools.lru_cache(maxsize=256)
+def renyi_price(watcher: AboveThreshold, order: float, horizon: int | None) -> float:
+    """τ(α) of a run that stops at its first ⊤."""
+    return float(np.asarray(watcher.renyi(order, horizon)))
+
+
+@functools.lru_cache(maxsize=256)
+def probabilistic_price(watcher: AboveThreshold, delta: float, horizon: int | None) -> float:
+    """ε that the loss of one run exceeds with probability at most ``delta`` (probabilistic DP, THEORY §3)."""
+    return watcher.probabilistic_epsilon(delta, horizon)

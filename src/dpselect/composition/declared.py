@@ -14,18 +14,22 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from dpselect.checks import one, positive, probability, refuse
-from dpselect.composition.costs import Declared, declared, in_loss, plain_cost
+from dpselect.composition.costs import (
+    UP,
+    Declared,
+    declared,
+    in_loss,
+    plain_cost,
+    probabilistic_price,
+    pure_price,
+    renyi_price,
+)
 from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher
-from dpselect.composition.run_prices import probabilistic_price, pure_price, pure_to_gaussian, renyi_price
-from dpselect.privacy.concentrated import pure_rho
-from dpselect.privacy.conversions import renyi_to_approximate
+from dpselect.privacy.conversions import pure_rho, pure_to_gaussian, renyi_to_approximate
 from dpselect.privacy.loss import Loss
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.renyi import ORDERS
-
-#: Covers the rounding of a few double-precision operations.
-_UP = 1.0 + 1e-14
 
 
 class DeclaredFilter(Filter):
@@ -123,7 +127,7 @@ class ZCDPFilter(SummingFilter):
         """ε at ``delta``, by the best Rényi order; infinite at δ = 0."""
         if plain_cost("delta", delta, most=1.0) == 0.0:
             return math.inf
-        return renyi_to_approximate(ORDERS, ORDERS * self._limit * _UP, delta=delta)
+        return renyi_to_approximate(ORDERS, ORDERS * self._limit * UP, delta=delta)
 
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
         return float(pure_rho(pure_price(watcher, horizon)))
@@ -291,7 +295,7 @@ class AdvancedFilter(DeclaredFilter):
 
     def _in_quadrature(self, books: Advanced) -> float:
         squares = round_up(books.squares)
-        return (math.sqrt(-2.0 * math.log(self._slack) * squares) + 0.5 * squares) * _UP
+        return (math.sqrt(-2.0 * math.log(self._slack) * squares) + 0.5 * squares) * UP
 
     def add_cost(self, books: Advanced, cost: Declared | float) -> Advanced:
         """One more ε or (ε, δ)."""

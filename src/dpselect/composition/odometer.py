@@ -97,7 +97,7 @@ class Odometer:
     def follow(self, run: OpenRun) -> None:
         """Count a run that is still answering: its cost so far is in every reading, its last one stays.
 
-        >>> from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
+        >>> from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
         >>> from dpselect import QueryFamily
         >>> family = QueryFamily(lower=0, upper=100, sensitivity=1)
         >>> run = LaplaceAboveThreshold(family, threshold=50, scale_threshold=1.0, scale_query=2.0).start()

@@ -10,15 +10,14 @@ import math
 from typing import ClassVar, NamedTuple
 
 from dpselect.checks import one, positive, probability, refuse
-from dpselect.composition.costs import Declared, in_loss, plain_cost
+from dpselect.composition.costs import Declared, in_loss, plain_cost, probabilistic_price
 from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, Watcher
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.run_prices import probabilistic_price
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.privacy.above_threshold import silent_probability
 from dpselect.privacy.loss import Loss
-from dpselect.privacy.silent_run import silent_probability
 
 #: What must be passed to use the published filter.
 ACKNOWLEDGEMENT = "not private as claimed"

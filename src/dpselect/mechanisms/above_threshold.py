@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, finite, non_negative, one, positive, refuse
+from dpselect.checks import FloatArray, broadcast, counts, finite, one, positive, refuse
 from dpselect.errors import InvalidData, StateRefused
 from dpselect.mechanisms.catalogue import of_kind
 from dpselect.mechanisms.outcomes import noise_of
@@ -20,8 +20,6 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold
-from dpselect.privacy.classical_threshold import TranscriptBound, threshold_epsilon, threshold_loss, threshold_scales
-from dpselect.privacy.concentrated import pure_renyi
 from dpselect.privacy.conversions import renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.renyi import ORDERS
@@ -201,81 +199,6 @@ class AboveThreshold(ABC):
             until="first" if resample else "all",
         )
         return Runs.priced(self, verdicts, noise=noise)
-
-
-@dataclass(frozen=True)
-class ClassicalAboveThreshold(AboveThreshold):
-    """Noise whose pure cost has a closed form, with or without a horizon: Laplace or exponential.
-
-    A run of any length costs Δ/scale_threshold, and every ⊤ a further 2Δ/scale_query (Δ/scale_query for a monotone
-    family). Drawing a new threshold after each ⊤ means starting a new run and paying for its threshold.
-    """
-
-    #: The loss of a transcript, from Δ over the scales.
-    bound: ClassVar[TranscriptBound]
-
-    _: KW_ONLY
-    scale_threshold: float
-    scale_query: float
-
-    @classmethod
-    def losses(
-        cls,
-        family: QueryFamily,
-        *,
-        threshold: float,
-        scale_threshold: ArrayLike,
-        scale_query: ArrayLike,
-        below: ArrayLike,
-        above: ArrayLike,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> FloatArray:
-        """The closed form in doubles; threshold and range do not matter to it."""
-        check_family(family)
-        first, second, *counted = broadcast(
-            scale_threshold=positive("scale_threshold", scale_threshold),
-            scale_query=positive("scale_query", scale_query),
-            below=non_negative("below", below),
-            above=non_negative("above", above),
-        )
-        costs = family.sensitivity / first, family.sensitivity / second
-        return np.asarray(cls.bound(*costs, *counted, monotone=family.monotone))
-
-    def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
-        """Ex-post ε of a transcript with so many ⊥ and ⊤ under one threshold; arrays broadcast."""
-        first, second = self.scales
-        return threshold_loss(
-            type(self).bound, self.family, scale_threshold=first, scale_query=second, below=below, above=above
-        )
-
-    def epsilon(self, horizon: int | None = None, *, above: int = 1) -> float:
-        """ε of a run that stops after ``above`` ⊤ under one threshold (and after ``horizon`` questions)."""
-        first, second = self.scales
-        return threshold_epsilon(
-            type(self).bound, self.family, scale_threshold=first, scale_query=second, above=above, horizon=horizon
-        )
-
-    def renyi(self, alpha: ArrayLike, horizon: int | None = None) -> float | FloatArray:
-        """Rényi divergence of order ``alpha`` of a run that stops at its first ⊤, from its pure ε."""
-        return pure_renyi(alpha, self.epsilon(horizon))
-
-    def probabilistic_epsilon(self, delta: float, horizon: int | None = None) -> float:
-        """The pure ε, which no δ makes smaller here."""
-        return self.epsilon(horizon)
-
-    @classmethod
-    def calibrated(cls, family: QueryFamily, *, threshold: float, epsilon: float, above: int = 1) -> Self:
-        """The noise for runs of up to ``above`` ⊤ at ε, split so that verdicts vary least.
-
-        >>> from dpselect import LaplaceAboveThreshold
-        >>> family = QueryFamily(lower=0, upper=100, sensitivity=1)
-        >>> watcher = LaplaceAboveThreshold.calibrated(family, threshold=50, epsilon=0.7, above=3)
-        >>> watcher.epsilon(above=3) <= 0.7
-        True
-        """
-        first, second = threshold_scales(check_family(family), epsilon=epsilon, above=above)
-        return cls(family, threshold=threshold, scale_threshold=first, scale_query=second)
 
 
 def _kinds() -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Every mechanism by name: its title, its kind, its noise, what it guarantees and where it lives.
+"""Every mechanism by name: its title, its kind, its noise, what it guarantees and its class.
 
 Command line, planner, reports and docs read this list. Nothing heavy is loaded before a mechanism is asked for.
 
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import importlib
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+from dpselect.errors import refuse
 
 Kind: TypeAlias = Literal["selection", "above-threshold", "release"]
 Guarantee: TypeAlias = Literal["pure", "pure, by transcript", "approximate"]
@@ -32,13 +34,12 @@ class Entry(NamedTuple):
     guarantee: Guarantee
     #: What its noise is called among its parameters.
     noise_names: tuple[str, ...]
-    #: The class and the module it lives in.
+    #: The class, a public name of this package.
     class_name: str
-    module: str
 
     def mechanism(self) -> Any:
         """The class: ``mechanism().calibrated(family, epsilon=…, …)`` has the least noise for an ε."""
-        return getattr(importlib.import_module(f"dpselect.mechanisms.{self.module}"), self.class_name)
+        return getattr(importlib.import_module("dpselect"), self.class_name)
 
     def noise_of(self, mechanism: Any) -> tuple[float, ...]:
         """The scales of the noise of one of these, in the order of ``noise_names``."""
@@ -48,98 +49,28 @@ class Entry(NamedTuple):
 _SIGMAS = ("sigma_threshold", "sigma_query")
 _SCALES = ("scale_threshold", "scale_query")
 
+# fmt: off
 CATALOGUE: tuple[Entry, ...] = (
-    Entry(
-        name="gaussian-noisy-max",
-        title="Gaussian noisy max",
-        kind="selection",
-        noise="Gaussian",
-        guarantee="pure",
-        noise_names=("sigma",),
-        class_name="GaussianNoisyMax",
-        module="gaussian_noisy_max",
-    ),
-    Entry(
-        name="permute-and-flip",
-        title="Permute-and-flip",
-        kind="selection",
-        noise="exponential",
-        guarantee="pure",
-        noise_names=("scale",),
-        class_name="PermuteAndFlip",
-        module="classical",
-    ),
-    Entry(
-        name="exponential",
-        title="Exponential mechanism",
-        kind="selection",
-        noise="Gumbel",
-        guarantee="pure",
-        noise_names=("scale",),
-        class_name="ExponentialMechanism",
-        module="classical",
-    ),
-    Entry(
-        name="laplace-noisy-max",
-        title="Laplace noisy max",
-        kind="selection",
-        noise="Laplace",
-        guarantee="pure",
-        noise_names=("scale",),
-        class_name="LaplaceNoisyMax",
-        module="classical",
-    ),
-    Entry(
-        name="gaussian-above-threshold",
-        title="Gaussian above threshold",
-        kind="above-threshold",
-        noise="Gaussian",
-        guarantee="pure, by transcript",
-        noise_names=_SIGMAS,
-        class_name="GaussianAboveThreshold",
-        module="gaussian_above_threshold",
-    ),
-    Entry(
-        name="laplace-above-threshold",
-        title="Laplace above threshold",
-        kind="above-threshold",
-        noise="Laplace",
-        guarantee="pure",
-        noise_names=_SCALES,
-        class_name="LaplaceAboveThreshold",
-        module="laplace_above_threshold",
-    ),
-    Entry(
-        name="exponential-above-threshold",
-        title="Exponential-noise above threshold",
-        kind="above-threshold",
-        noise="exponential",
-        guarantee="pure",
-        noise_names=_SCALES,
-        class_name="ExponentialAboveThreshold",
-        module="exponential_above_threshold",
-    ),
-    Entry(
-        name="gaussian-release",
-        title="Release of every value, Gaussian noise",
-        kind="release",
-        noise="Gaussian",
-        guarantee="approximate",
-        noise_names=("sigma",),
-        class_name="GaussianRelease",
-        module="release",
-    ),
-    Entry(
-        name="laplace-release",
-        title="Release of every value, Laplace noise",
-        kind="release",
-        noise="Laplace",
-        guarantee="pure",
-        noise_names=("scale",),
-        class_name="LaplaceRelease",
-        module="release",
-    ),
+    Entry("gaussian-noisy-max", "Gaussian noisy max",
+          "selection", "Gaussian", "pure", ("sigma",), "GaussianNoisyMax"),
+    Entry("permute-and-flip", "Permute-and-flip",
+          "selection", "exponential", "pure", ("scale",), "PermuteAndFlip"),
+    Entry("exponential", "Exponential mechanism",
+          "selection", "Gumbel", "pure", ("scale",), "ExponentialMechanism"),
+    Entry("laplace-noisy-max", "Laplace noisy max",
+          "selection", "Laplace", "pure", ("scale",), "LaplaceNoisyMax"),
+    Entry("gaussian-above-threshold", "Gaussian above threshold",
+          "above-threshold", "Gaussian", "pure, by transcript", _SIGMAS, "GaussianAboveThreshold"),
+    Entry("laplace-above-threshold", "Laplace above threshold",
+          "above-threshold", "Laplace", "pure", _SCALES, "LaplaceAboveThreshold"),
+    Entry("exponential-above-threshold", "Exponential-noise above threshold",
+          "above-threshold", "exponential", "pure", _SCALES, "ExponentialAboveThreshold"),
+    Entry("gaussian-release", "Release of every value, Gaussian noise",
+          "release", "Gaussian", "approximate", ("sigma",), "GaussianRelease"),
+    Entry("laplace-release", "Release of every value, Laplace noise",
+          "release", "Laplace", "pure", ("scale",), "LaplaceRelease"),
 )
+# fmt: on
 
 
 def of_kind(kind: Kind) -> tuple[Entry, ...]:
@@ -153,12 +84,7 @@ def find(name: str) -> Entry:
     >>> find("laplace-release").title
     'Release of every value, Laplace noise'
     """
-    for entry in CATALOGUE:
-        if entry.name == name:
-            return entry
-    from dpselect.checks import refuse
-
-    raise refuse("mechanism", name, "one of " + ", ".join(entry.name for entry in CATALOGUE))
+    return _first("name", name, "one of " + ", ".join(entry.name for entry in CATALOGUE))
 
 
 def entry_of(mechanism: object) -> Entry:
@@ -168,10 +94,11 @@ def entry_of(mechanism: object) -> Entry:
     >>> entry_of(PermuteAndFlip(QueryFamily(lower=0, upper=1, sensitivity=0.1), scale=1.0)).noise
     'exponential'
     """
-    class_name = type(mechanism).__name__
-    for entry in CATALOGUE:
-        if entry.class_name == class_name:
-            return entry
-    from dpselect.checks import refuse
+    return _first("class_name", type(mechanism).__name__, "a mechanism of this package")
 
-    raise refuse("mechanism", class_name, "a mechanism of this package")
+
+def _first(field: str, wanted: str, rule: str) -> Entry:
+    for entry in CATALOGUE:
+        if getattr(entry, field) == wanted:
+            return entry
+    raise refuse("mechanism", wanted, rule)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +27,7 @@ from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
-from dpselect.privacy.concentrated import pure_renyi
-from dpselect.privacy.conversions import renyi_to_approximate
+from dpselect.privacy.conversions import pure_renyi, renyi_to_approximate
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
 from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
@@ -82,19 +82,22 @@ class GaussianAboveThreshold(AboveThreshold):
     ) -> FloatArray:
         """The tight losses of THEORY §2."""
         check_family(family)
-        return np.asarray(
-            transcript_epsilon(
-                lower=family.lower if lower is None else lower,
-                upper=family.upper if upper is None else upper,
-                sensitivity=family.sensitivity,
-                threshold=threshold,
-                sigma_threshold=scale_threshold,
-                sigma_query=scale_query,
-                below=below,
-                above=above,
-                monotone=family.monotone,
-            )
+        found = transcript_epsilon(
+            lower=family.lower if lower is None else lower,
+            upper=family.upper if upper is None else upper,
+            sensitivity=family.sensitivity,
+            threshold=threshold,
+            sigma_threshold=scale_threshold,
+            sigma_query=scale_query,
+            below=below,
+            above=above,
+            monotone=family.monotone,
         )
+        return np.asarray(found)
+
+    @cached_property
+    def _setting(self) -> dict[str, Any]:
+        return {**vars(self.family), **{name: getattr(self, name) for name in ("threshold", *self.noise_names)}}
 
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """What a transcript of ``below`` ⊥ and ``above`` ⊤ under one noisy threshold cost, known afterwards.
@@ -102,33 +105,11 @@ class GaussianAboveThreshold(AboveThreshold):
         Pure and tight; arrays broadcast; never below the truth. ``above=0`` is a run that ended, or was
         abandoned, with only ⊥.
         """
-        family = self.family
-        return transcript_epsilon(
-            lower=family.lower,
-            upper=family.upper,
-            sensitivity=family.sensitivity,
-            threshold=self.threshold,
-            sigma_threshold=self.sigma_threshold,
-            sigma_query=self.sigma_query,
-            below=below,
-            above=above,
-            monotone=family.monotone,
-        )
+        return transcript_epsilon(**self._setting, below=below, above=above)
 
     def certify(self, below: int, above: int = 0) -> Enclosure:
         """A rigorous enclosure of :meth:`loss`, in ball arithmetic."""
-        family = self.family
-        return certify_transcript(
-            lower=family.lower,
-            upper=family.upper,
-            sensitivity=family.sensitivity,
-            threshold=self.threshold,
-            sigma_threshold=self.sigma_threshold,
-            sigma_query=self.sigma_query,
-            below=below,
-            above=above,
-            monotone=family.monotone,
-        )
+        return certify_transcript(**self._setting, below=below, above=above)
 
     def epsilon(self, horizon: ArrayLike | None = None, *, above: int = 1) -> float | FloatArray:
         """Pure ε of a run that stops after ``above`` ⊤ or after ``horizon`` (h) questions, known before.

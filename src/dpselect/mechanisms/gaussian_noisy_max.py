@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,19 +58,23 @@ class GaussianNoisyMax(NoisyMax):
         """σ."""
         return self.sigma
 
+    @cached_property
+    def _setting(self) -> dict[str, Any]:
+        family = self.family
+        return {
+            "width": family.width,
+            "sensitivity": family.sensitivity,
+            "sigma": self.sigma,
+            "monotone": family.monotone,
+        }
+
     @property
     def _shift(self) -> float:
         return relative_shift(self.family.monotone) * self.family.sensitivity / self.sigma
 
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """Pure ε for ``candidates`` (d) candidates: tight, and never below the truth."""
-        return noisy_max_epsilon(
-            width=self.family.width,
-            sensitivity=self.family.sensitivity,
-            sigma=self.sigma,
-            candidates=_given(candidates),
-            monotone=self.family.monotone,
-        )
+        return noisy_max_epsilon(**self._setting, candidates=_given(candidates))
 
     def certify(self, candidates: int) -> Enclosure:
         """A rigorous enclosure of the same ε, in ball arithmetic.
@@ -80,15 +85,7 @@ class GaussianNoisyMax(NoisyMax):
         >>> enclosure.lower <= 0.010788385236438306 <= enclosure.upper
         True
         """
-        family = self.family
-        return certify_noisy_max(
-            lower=family.lower,
-            upper=family.upper,
-            sensitivity=family.sensitivity,
-            sigma=self.sigma,
-            candidates=candidates,
-            monotone=family.monotone,
-        )
+        return certify_noisy_max(**vars(self.family), sigma=self.sigma, candidates=candidates)
 
     def delta(self, epsilon: ArrayLike, candidates: ArrayLike) -> float | FloatArray:
         """An upper bound on δ at ε: 0 where the pure bound already holds."""
@@ -123,14 +120,7 @@ class GaussianNoisyMax(NoisyMax):
         >>> picker.rho(candidates=365), picker.epsilon(candidates=365) ** 2 / 2
         (0.00752..., 0.03002...)
         """
-        family = self.family
-        found = noisy_max_range(
-            width=family.width,
-            sensitivity=family.sensitivity,
-            sigma=self.sigma,
-            candidates=_given(candidates),
-            monotone=family.monotone,
-        )
+        found = noisy_max_range(**self._setting, candidates=_given(candidates))
         return unwrap(np.minimum(found, super().spread(candidates)))
 
     @classmethod

@@ -21,15 +21,15 @@ from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import LAPLACE, NORMAL, Law
 from dpselect.privacy.classical import calibrated_scale, upward
-from dpselect.privacy.discrete_gaussian import (
+from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.privacy.loss import Loss
+from dpselect.privacy.release import (
+    Grid,
     gaussian_release_delta,
     gaussian_release_epsilon,
     gaussian_release_rho,
     gaussian_release_sigma,
 )
-from dpselect.privacy.family import QueryFamily, check_family
-from dpselect.privacy.grid import Grid
-from dpselect.privacy.loss import Loss
 
 
 @dataclass(frozen=True, eq=False)

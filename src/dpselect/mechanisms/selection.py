@@ -21,7 +21,7 @@ from dpselect.noise.inputs import FloatScores
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import noisy_argmax_rows
 from dpselect.privacy.classical import upward
-from dpselect.privacy.concentrated import range_renyi, range_rho
+from dpselect.privacy.conversions import range_renyi, range_rho
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 from dpselect.paper.baselines import advanced, in_all_cost, reserve, run_curve
 from dpselect.paper.claims import Claim, held_if, over_readings
 from dpselect.paper.datasets import Series, load

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.paper.watching import below_counts, loss_of
+from dpselect.privacy.above_threshold import silent_probability
 from dpselect.privacy.conversions import renyi_to_approximate
 from dpselect.privacy.renyi import ORDERS
-from dpselect.privacy.silent_run import silent_probability
 
 Verdicts = NDArray[np.bool_]
 Days = NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold
 from dpselect.paper.baselines import in_all_cost, reserve, run_curve
 from dpselect.paper.datasets import Series, load
 from dpselect.paper.figure import Figure, Part, Table, generator_of, is_simulated

@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.mechanisms.exponential_above_threshold import ExponentialAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.laplace_above_threshold import LaplaceAboveThreshold
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.mechanisms.above_threshold import ClassicalAboveThreshold
+from dpselect.mechanisms.classical_above_threshold import ClassicalAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.numerics.integral import log_integral
 from dpselect.planning.contender import SparseContender, SparseParameters

@@ -18,12 +18,10 @@ from dpselect.composition import (
     ZCDPFilter,
 )
 from dpselect.composition.filter import Watcher
-from dpselect.composition.run_prices import pure_to_gaussian
 from dpselect.errors import BudgetExhausted
 from dpselect.numerics.roots import largest_safe
 from dpselect.planning.contender import FilterName
-from dpselect.privacy.concentrated import pure_renyi, pure_rho
-from dpselect.privacy.conversions import renyi_to_approximate
+from dpselect.privacy.conversions import pure_renyi, pure_rho, pure_to_gaussian, renyi_to_approximate
 from dpselect.privacy.renyi import selection_renyi
 
 #: Orders tried for the Rényi filter, which fixes one beforehand.

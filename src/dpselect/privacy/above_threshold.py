@@ -10,6 +10,7 @@ For a monotone family only one kind of answer can have become likelier, so one o
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,8 +37,8 @@ from dpselect.checks import (
 from dpselect.errors import InvalidParameter
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.estimate import LogEstimate, upper_end
-from dpselect.numerics.integral import ExactInputs, log_ratio, single_cell
-from dpselect.numerics.pair import Pair, difference, exact, negative, quotient
+from dpselect.numerics.integral import ExactInputs, log_integral, log_ratio, single_cell
+from dpselect.numerics.pair import Number, Pair, difference, exact, negative, quotient
 
 #: Slopes, offsets and shifts in full, of each factor.
 _Exact: TypeAlias = tuple[list[Fraction], list[Fraction], list[Fraction]]
@@ -57,6 +58,15 @@ def _exact_factors(
     slope, shift = sigma_threshold / sigma_query, min(sensitivity, upper - lower) / sigma_query
     offsets = [(threshold - upper) / sigma_query, (lower - threshold) / sigma_query]
     return [slope, -slope], offsets, [move * shift for move in moves]
+
+
+def _pairs(
+    lower: Number, upper: Number, threshold: Number, sigma_threshold: Number, sigma_query: Number
+) -> tuple[list[Pair], list[Pair]]:
+    """Slopes and offsets of the ⊥ and the ⊤ factor, to twice the precision of doubles; floats or arrays."""
+    slope = quotient(exact(sigma_threshold), sigma_query)
+    gaps = difference(threshold, upper), difference(lower, threshold)
+    return [slope, negative(slope)], [quotient(gap, sigma_query) for gap in gaps]
 
 
 def _moves(monotone: bool) -> list[tuple[int, int]]:
@@ -113,14 +123,13 @@ def transcript_loss(
 
         return inputs
 
-    slope = quotient(exact(sigma_x), sigma_z)
-    offsets = [quotient(difference(rho, b), sigma_z), quotient(difference(a, rho), sigma_z)]
+    slopes, offsets = map(_stacked, _pairs(a, b, rho, sigma_x, sigma_z))
     shifts = np.minimum(delta, b - a) / sigma_z
     estimates = [
         log_ratio(
             np.stack([m, k], axis=-1),
-            _stacked([slope, negative(slope)]),
-            _stacked(offsets),
+            slopes,
+            offsets,
             np.stack([move * shifts for move in moves], axis=-1),
             exact=exact_inputs(moves),
         )
@@ -142,9 +151,7 @@ def _one_loss(
     monotone: bool,
 ) -> tuple[float, float]:
     """One transcript, plain floats all the way: its loss and a bound on its error."""
-    slope = quotient(exact(sigma_threshold), sigma_query)
-    slopes = (slope, negative(slope))
-    offsets = (quotient(difference(threshold, upper), sigma_query), quotient(difference(lower, threshold), sigma_query))
+    slopes, offsets = _pairs(lower, upper, threshold, sigma_threshold, sigma_query)
     shift = min(sensitivity, upper - lower) / sigma_query
 
     def loss(moves: tuple[int, int]) -> tuple[float, float]:
@@ -208,9 +215,8 @@ class Question:
     sigma_query: float
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper", "threshold"):
-            finite(name, getattr(self, name))
-        positive("sigma_query", self.sigma_query)
+        for name, rule in (("lower", finite), ("upper", finite), ("threshold", finite), ("sigma_query", positive)):
+            object.__setattr__(self, name, one(rule, name, getattr(self, name)))
         if not self.lower < self.upper:
             raise refuse("upper", self.upper, f"above lower = {self.lower!r}")
 
@@ -233,43 +239,29 @@ def mixed_run_loss(
     >>> float(loss.value.round(5))
     0.02616
     """
-    asked = [Counter(below), Counter(above)]
-    if not asked[0] and not asked[1]:
+    sides = Counter(below), Counter(above)
+    asked = [(side, question) for side, counted in enumerate(sides) for question in counted]
+    if not asked:
         raise InvalidParameter("a run must hold at least one question; got none")
-    questions = [question for side in asked for question in side]
     delta = one(non_negative, "sensitivity", sensitivity)
-    narrowest = min(question.upper - question.lower for question in questions)
+    narrowest = min(question.upper - question.lower for _, question in asked)
     if delta > narrowest:
         raise refuse("sensitivity", sensitivity, f"at most the narrowest range in the run, {narrowest!r}")
     sigma_x = one(positive, "sigma_threshold", sigma_threshold)
-    signs = [1] * len(asked[0]) + [-1] * len(asked[1])
-    slopes, offsets = [], []
-    for sign, question in zip(signs, questions, strict=True):
-        slope = quotient(exact(sigma_x), float(question.sigma_query))
-        slopes.append(slope if sign > 0 else negative(slope))
-        gap = (
-            difference(float(question.threshold), float(question.upper))
-            if sign > 0
-            else difference(float(question.lower), float(question.threshold))
-        )
-        offsets.append(quotient(gap, float(question.sigma_query)))
-    powers = [float(count) for side in asked for count in side.values()]
+    pairs = [_pairs(q.lower, q.upper, q.threshold, sigma_x, q.sigma_query) for _, q in asked]
+    slopes, offsets = ([rows[part][side] for (side, _), rows in zip(asked, pairs, strict=True)] for part in (0, 1))
+    powers = [float(count) for counted in sides for count in counted.values()]
 
     def loss(moves: tuple[int, int]) -> LogEstimate:
-        moved = [moves[0] if sign > 0 else moves[1] for sign in signs]
-
         def inputs(_: int) -> _Exact:
-            factors = [
-                _exact_factors(
-                    *map(Fraction, (q.lower, q.upper, delta, q.threshold, sigma_x, q.sigma_query)), moves=moves
-                )
-                for q in questions
-            ]
-            chosen = [[part[0 if sign > 0 else 1] for part in rows] for sign, rows in zip(signs, factors, strict=True)]
-            columns = [list(column) for column in zip(*chosen, strict=True)]
-            return columns[0], columns[1], columns[2]
+            found: _Exact = [], [], []
+            for side, q in asked:
+                given = map(Fraction, (q.lower, q.upper, delta, q.threshold, sigma_x, q.sigma_query))
+                for column, values in zip(found, _exact_factors(*given, moves=moves), strict=True):
+                    column.append(values[side])
+            return found
 
-        shifts = [move * delta / q.sigma_query for move, q in zip(moved, questions, strict=True)]
+        shifts = [moves[side] * delta / q.sigma_query for side, q in asked]
         value, error = single_cell(powers, slopes, offsets, shifts, exact=inputs)
         return LogEstimate(np.asarray(value), np.asarray(error))
 
@@ -300,3 +292,30 @@ def certify_transcript(
     ]
     found = [enclose_log_ratio(powers, *_exact_factors(*given, moves=moves)) for moves in _moves(monotone)]
     return Enclosure(max(one.lower for one in found), max(one.upper for one in found))
+
+
+def silent_probability(
+    *, lower: float, threshold: float, sigma_threshold: float, sigma_query: float, questions: int
+) -> float:
+    """How likely the first ``questions`` answers are all ⊥, at most: E_x[Φ((σ_X·x + ρ - a)/σ_Z)^n] (THEORY §4), upward.
+
+    Queries are at least ``lower`` (a), and the lowest ones are the likeliest to stay below.
+
+    >>> round(silent_probability(lower=3, threshold=0, sigma_threshold=0.5, sigma_query=0.75**0.5, questions=1), 8)
+    0.0013499
+    """
+    number = one(counts, "questions", questions)
+    if number == 0.0:
+        return 1.0
+    noise = one(positive, "sigma_query", sigma_query)
+    spread = one(positive, "sigma_threshold", sigma_threshold)
+    line, low = one(finite, "threshold", threshold), one(finite, "lower", lower)
+    slope, offset = quotient(exact(spread), noise), quotient(difference(line, low), noise)
+
+    def inputs(_: int) -> _Exact:
+        scale = Fraction(noise)
+        return [Fraction(spread) / scale], [(Fraction(line) - Fraction(low)) / scale], [Fraction(0)]
+
+    chance = log_integral([number], _stacked([slope]), _stacked([offset]), exact=inputs)
+    # The exponential is within a unit in its last place; next to 0 that is all of it.
+    return min(1.0, math.nextafter(math.exp(float(chance.upper)) * (1.0 + 2.0**-51), math.inf))
