@@ -20,8 +20,7 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr
 
 from dpselect import GaussianAboveThreshold, GaussianNoisyMax, QueryFamily
-from dpselect.numerics.factors import Factor
-from dpselect.numerics.guess import peak_of_one
+from dpselect.numerics.factors import Factor, peak_of_one
 from dpselect.numerics.pair import exact
 from dpselect.privacy.above_threshold import Question, mixed_run_loss, transcript_epsilon
 from dpselect.privacy.noisy_max import noisy_max_epsilon

@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpselect.numerics import enclosure_quadrature
-from dpselect.numerics.enclosure import enclose_log_ratio
+from dpselect.numerics.enclosure import enclose_log_ratio, log_integral, log_ratio
 from dpselect.numerics.enclosure_integrand import Bend, Factor, Growth, Integrand, Product, _normal, _upper_tail
-from dpselect.numerics.enclosure_logs import log_integral, log_ratio
 from dpselect.numerics.enclosure_quadrature import find_peak, integrate
 
 FACTORS = ([364], [1], [-5], [1e-3])

@@ -13,8 +13,7 @@ import pytest
 
 from dpselect.numerics import alone, rule, settle, strip
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.estimate import upper_end
-from dpselect.numerics.integral import log_ratio, single_cell
+from dpselect.numerics.integral import log_ratio, single_cell, upper_end
 from dpselect.privacy.above_threshold import Question, certify_transcript, mixed_run_loss, transcript_loss
 from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_loss
 

@@ -11,14 +11,14 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dpselect.numerics.factors import Factor
-from dpselect.numerics.guess import Point, good_half_width, peak_of_one, reach_of_one
+from dpselect.numerics.factors import Factor, Point, peak_of_one
 from dpselect.numerics.nodes import MOST_NODES, Part, added_up_alone
 from dpselect.numerics.normal import EDGE, FINE, SMALL_STEP
+from dpselect.numerics.normal import log_cdf_and_hazard_of_one as log_cdf_and_hazard
 from dpselect.numerics.pair import LEFT_OFF, difference, line
-from dpselect.numerics.plain import log_cdf_and_hazard, swelling
-from dpselect.numerics.rule import COARSE, DEEP, DROP, LATTICE
-from dpselect.numerics.strip import EFFORT, SLACK
+from dpselect.numerics.rule import COARSE, DEEP, DROP, LATTICE, reach_of_one
+from dpselect.numerics.strip import EFFORT, SLACK, half_width_of_one
+from dpselect.numerics.strip import swelling_of_one as swelling
 from dpselect.numerics.sums import LOG_CDF_UNITS, SHIFT_UNITS, STEP_UNITS, Sums, U
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
@@ -106,7 +106,7 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         slope = factor.slope.high
         if h + y > 0.0:
             bend += factor.count * slope * slope * h * (h + y)
-    a, lean = good_half_width(factors, x, points, bend)
+    a, lean = half_width_of_one(factors, x, points, bend)
     # The majorant peaks a little beside the integrand; a Newton step finds it well enough.
     away = lean / bend
     height = 0.5 * a * a - away * (x + 0.5 * away)

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -23,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.checks import FloatArray, refuse
 from dpselect.errors import DPSelectError
 from dpselect.numerics.enclosure import Enclosure, enclose_log_integral, enclose_log_ratio
-from dpselect.numerics.estimate import LogEstimate
 from dpselect.numerics.factors import Factor
 from dpselect.numerics.pair import Pair
 from dpselect.numerics.pair import exact as exact_pair
@@ -36,8 +36,6 @@ from dpselect.numerics.settle import (
     take,
 )
 
-__all__ = ["ExactInputs", "LogEstimate", "log_integral", "log_ratio", "single_cell"]
-
 #: Exact slopes, offsets and shifts of the cell with a given number, in the order of the factors.
 ExactInputs: TypeAlias = Callable[[int], tuple[Sequence[Fraction], Sequence[Fraction], Sequence[Fraction]]]
 
@@ -47,6 +45,34 @@ _CHUNK = 25_000
 _FEW = 12
 #: Cells with more kinds of factors are rare, and taken one by one.
 _KINDS = 4
+
+
+def upper_end(value: float, error: float) -> float:
+    """value + error rounded up, infinite where the value could not be had; the value itself where it is exact."""
+    if error == 0.0:
+        return value
+    top = value + error
+    return math.nextafter(top, math.inf) if top < math.inf else math.inf
+
+
+@dataclass(frozen=True)
+class LogEstimate:
+    """A logarithm with a bound on its absolute error: the truth is within ``error`` of ``value``, by theorem.
+
+    >>> float(LogEstimate(np.array(0.5), np.array(0.25)).upper)
+    0.7500000000000001
+    """
+
+    value: FloatArray
+    error: FloatArray
+
+    @property
+    def upper(self) -> FloatArray:
+        """Never below the truth; infinite where the value could not be had."""
+        if self.value.ndim == 0:
+            return np.asarray(upper_end(float(self.value), float(self.error)))
+        top = np.nextafter(self.value + self.error, np.inf)
+        return np.where(np.isnan(top), np.inf, np.where(self.error == 0, self.value, top))
 
 
 def log_ratio(

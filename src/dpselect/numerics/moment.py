@@ -18,7 +18,7 @@ import math
 import numpy as np
 from scipy.special import log_ndtr
 
-from dpselect.numerics import plain
+from dpselect.numerics.normal import hazard_of_one
 from dpselect.numerics.sums import log_cdf_error
 
 _DROP = 40.0
@@ -51,7 +51,7 @@ def log_negative_moment(power: float, slope: float, offset: float) -> float:
     bend = 1.0 - power * slope * slope
 
     def lean(x: float) -> float:
-        return -x - power * slope * plain.hazard(slope * x + offset)
+        return -x - power * slope * hazard_of_one(slope * x + offset)
 
     # The log integrand is concave: its slope tells where the peak is.
     low, high = -1.0, 1.0

@@ -7,6 +7,7 @@ all digits when s is tiny and, far in the lower tail, many digits always. Here i
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from scipy.special import erfcx
 
 from dpselect.checks import FloatArray
 
-_SQRT_HALF = np.sqrt(0.5)
-_SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
-_INVERSE_SQRT_2PI = 1.0 / np.sqrt(2.0 * np.pi)
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+_INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
+_LOG_2 = math.log(2.0)
+#: Below this erfc underflows.
+_DEEP = -30.0
 
 #: Gauss–Legendre rules on [0, 1] for exp(-syτ - s²τ²/2), with the largest s·(|y| + 2) at which each is good to 3e-17.
 _RULES = [
@@ -94,6 +98,30 @@ def log_cdf_and_hazard(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     hazard = np.where(lower, _SQRT_2_OVER_PI, _INVERSE_SQRT_2PI * bell)
     hazard /= np.where(lower, scaled, 1.0 - upper_tail)
     return log_cdf, hazard
+
+
+def log_cdf_and_hazard_of_one(y: float) -> tuple[float, float]:
+    """``(log Φ(y), φ(y)/Φ(y))`` of a plain float, at a float's price.
+
+    >>> log_cdf_and_hazard_of_one(0.0)
+    (-0.693147180559945..., 0.797884560802865...)
+    """
+    if y < _DEEP:
+        scaled = float(erfcx(-y * _SQRT_HALF))
+        return math.log(scaled) - _LOG_2 - 0.5 * y * y, _SQRT_2_OVER_PI / scaled
+    bell = _INVERSE_SQRT_2PI * math.exp(-0.5 * y * y)
+    if y < 0.0:
+        tail = 0.5 * math.erfc(-y * _SQRT_HALF)
+        return math.log(tail), bell / tail
+    tail = 0.5 * math.erfc(y * _SQRT_HALF)
+    return math.log1p(-tail), bell / (1.0 - tail)
+
+
+def hazard_of_one(y: float) -> float:
+    """φ(y)/Φ(y)."""
+    if y < _DEEP:
+        return _SQRT_2_OVER_PI / float(erfcx(-y * _SQRT_HALF))
+    return _SQRT_2_OVER_PI * math.exp(-0.5 * y * y) / math.erfc(-y * _SQRT_HALF)
 
 
 def _expansion(at: FloatArray) -> list[FloatArray]:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpselect.numerics.factors import Factor, Spot
-from dpselect.numerics.normal import EDGE, FINE, rough_log_cdf_and_hazard
+from dpselect.numerics.factors import Factor, Point, Spot
+from dpselect.numerics.normal import EDGE, FINE, log_cdf_and_hazard_of_one, rough_log_cdf_and_hazard
 from dpselect.numerics.pair import Number
 from dpselect.numerics.strip import EFFORT, Move, Strip, curvature, half_width, strip
 
@@ -28,6 +28,7 @@ COARSE = 8.0
 #: Arguments at a peak between which the sum keeps to the lattice: below, squares are better; above, it ends.
 LATTICE = (-4.0, 12.0)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+_MOST_REACH = math.sqrt(2.0 * DROP) + 0.2
 
 
 class Plan(NamedTuple):
@@ -59,7 +60,26 @@ def _reach(factors: Sequence[Factor], spot: Spot, start: Number, side: float) ->
         drop = np.maximum(drop, 1e-3)
         # drop ≈ distance^power locally: Newton's method on logarithms suits flat hills and cliffs alike.
         power = np.maximum(side * slope * distance / drop, 1.0)
-        distance = np.minimum(distance * np.exp(np.log(DROP / drop) / power), math.sqrt(2.0 * DROP) + 0.2)
+        distance = np.minimum(distance * np.exp(np.log(DROP / drop) / power), _MOST_REACH)
+    return distance
+
+
+def reach_of_one(factors: Sequence[Factor], x: float, points: Sequence[Point], start: float, side: float) -> float:
+    """:func:`_reach` for one cell of floats."""
+    distance = start
+    for _ in range(2):
+        at = side * distance
+        drop, slope = at * (x + 0.5 * at), x + at
+        for factor, (y, log_cdf, _) in zip(factors, points, strict=True):
+            along = factor.slope.high
+            there, here = log_cdf_and_hazard_of_one(y + along * at)
+            drop -= factor.count * (there - log_cdf)
+            slope -= factor.count * along * here
+        if 0.9 * DROP < drop < 1.3 * DROP:
+            break
+        drop = max(drop, 1e-3)
+        power = max(side * slope * distance / drop, 1.0)
+        distance = min(distance * math.exp(math.log(DROP / drop) / power), _MOST_REACH)
     return distance
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpselect.numerics.factors import Factor, Spot
+from dpselect.numerics.factors import Factor, Point, Spot
 from dpselect.numerics.normal import log_cdf_and_hazard
 from dpselect.numerics.pair import Number
 
@@ -72,6 +72,28 @@ def swelling(y: Number, log_cdf: Number, hazard: Number, b: Number) -> tuple[Num
     return np.where(better, sharp, half), np.where(better, rate, 0.0)
 
 
+def swelling_of_one(y: float, log_cdf: float, hazard: float, b: float) -> tuple[float, float]:
+    """:func:`swelling` for plain floats.
+
+    >>> from dpselect.numerics.normal import log_cdf_and_hazard_of_one
+    >>> bound, rate = swelling_of_one(2.0, *log_cdf_and_hazard_of_one(2.0), 0.3)
+    >>> round(bound, 6), round(rate, 6), 0.3**2 / 2
+    (0.005236, 0.154351, 0.045)
+    """
+    half = 0.5 * b * b
+    if y >= 0.0 and b <= CONCAVE_UP_TO:
+        grown = math.expm1(half)
+        spread = 2.0 * half * (1.0 + grown) * (1.0 + grown)
+        rate = grown * (y * (y + hazard) - 1.0) + spread * hazard * (hazard + y)
+        if rate < 0.9:
+            sharp = grown * hazard * y + 0.5 * spread * hazard * hazard
+            # The tangent must also cover y' < 0, where log Φ ≤ -log 2.
+            sharp = max(sharp, half - rate * (LOG_2 + log_cdf))
+            if sharp < half:
+                return sharp, rate
+    return half, 0.0
+
+
 def curvature(factors: Sequence[Factor], spot: Spot) -> Number:
     """-(log f)'' there: 1 + Σ count·slope²·h·(h + y)."""
     bend = 1.0
@@ -102,6 +124,35 @@ def half_width(factors: Sequence[Factor], spot: Spot, bend: Number) -> tuple[Num
         better = score > best_score
         best, best_lean = np.where(better, a, best), np.where(better, lean, best_lean)
         best_score = np.maximum(score, best_score)
+    return best, best_lean
+
+
+def half_width_of_one(factors: Sequence[Factor], x: float, points: Sequence[Point], bend: float) -> tuple[float, float]:
+    """:func:`half_width` for one cell of floats."""
+    first = 8.0 / math.sqrt(bend)
+    terms = []
+    for factor, (y, log_cdf, here) in zip(factors, points, strict=True):
+        count, slope = factor.count, factor.slope.high
+        if slope != 0.0:
+            steep = abs(slope)
+            first = min(first, (0.7 / max(y, 1.0) + 3.0 / (1.0 + count)) / steep)
+            terms.append((count, steep, count * slope * here, y, log_cdf, here))
+    best, best_score, best_lean = first, 0.0, 0.0
+    # One hill, nearly: what falls goes on falling. From the middle upwards, and downwards if that is no better.
+    for multiples in (TRIED[2:], TRIED[1::-1]):
+        for multiple in multiples:
+            a = multiple * first
+            cost, lean = 0.5 * a * a, -x
+            for count, steep, pull, y, log_cdf, here in terms:
+                bound, rate = swelling_of_one(y, log_cdf, here, steep * a)
+                cost += count * bound
+                lean += (1.0 - rate) * pull
+            score = a / (EFFORT + 3.0 + cost + 0.5 * lean * lean / bend)
+            if not score > best_score:
+                break
+            best, best_score, best_lean = a, score, lean
+        if best > TRIED[2] * first:
+            break
     return best, best_lean
 
 

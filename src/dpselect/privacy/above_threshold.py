@@ -36,8 +36,7 @@ from dpselect.checks import (
 )
 from dpselect.errors import InvalidParameter
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.estimate import LogEstimate, upper_end
-from dpselect.numerics.integral import ExactInputs, log_integral, log_ratio, single_cell
+from dpselect.numerics.integral import ExactInputs, LogEstimate, log_integral, log_ratio, single_cell, upper_end
 from dpselect.numerics.pair import Number, Pair, difference, exact, negative, quotient
 
 #: Slopes, offsets and shifts in full, of each factor.

@@ -19,8 +19,7 @@ from dpselect.checks import (
     unwrap,
 )
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.estimate import LogEstimate, upper_end
-from dpselect.numerics.integral import log_ratio, single_cell
+from dpselect.numerics.integral import LogEstimate, log_ratio, single_cell, upper_end
 from dpselect.numerics.pair import exact, negative, quotient
 
 
