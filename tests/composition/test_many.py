@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
+from tests.mechanisms.output_law import transcript_probability
 
 from dpselect.composition import SparseVector
 from dpselect.composition.exact_sum import round_down, round_up
@@ -21,7 +22,6 @@ from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
-from dpselect.mechanisms.output_law import transcript_probability
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mechanisms.output_law import transcript_probability
 
 from dpselect.composition import (
     AdvancedFilter,
@@ -32,7 +33,6 @@ from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, Stat
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
-from dpselect.mechanisms.output_law import transcript_probability
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
 

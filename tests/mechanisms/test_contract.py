@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mechanisms.output_law import noisy_max_probabilities
 
 from dpselect.errors import InvalidParameter
 from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.output_law import noisy_max_probabilities
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, ncx2
+from tests.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 
 from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.outcomes import Verdict
-from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import Entropy, SeededEntropy

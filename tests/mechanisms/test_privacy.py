@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
@@ -20,7 +21,6 @@ from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThresh
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.outcomes import Verdict
-from dpselect.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
 from dpselect.numerics.discrete_profile import discrete_gaussian_delta, is_smooth

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from unittest import mock
+from dataclasses import replace
 
 import pytest
 
-from dpselect.noise import chords
-from dpselect.noise.chords import enclose
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.quantiles import CELLS, EXPONENTIAL, GUMBEL, LAPLACE, NORMAL, Law
 from dpselect.noise.scan import NoisyThreshold
@@ -20,7 +18,7 @@ LAST = (1 << 48) - 1
 def prefixes(law: Law, number: int) -> list[int]:
     """Random draws, and the ends and middles of cells at both borders and around the turn."""
     source = random.Random(7)
-    turn = int(chords._TURN[law.name])
+    turn = int(law.turn * CELLS)
     cells = [*range(8), *range(CELLS - 8, CELLS), *range(max(turn - 6, 0), turn + 6)]
     cells += [source.randrange(CELLS) for _ in range(number)]
     inside = [0, 1, LAST, 1 << 47, source.randrange(LAST)]
@@ -31,7 +29,7 @@ def misses(law: Law, number: int) -> int:
     """How many enclosures do not hold the ends of their draw, as ball arithmetic finds them."""
     found = 0
     for prefix in prefixes(law, number):
-        ends = enclose(law, prefix)
+        ends = law.enclose_by_chords(prefix)
         if ends is not None:
             least, most = law.enclose(prefix=prefix, length=64)
             found += not (ends[0] <= least and most <= ends[1])
@@ -51,9 +49,7 @@ def test_many_draws_lie_between_the_chords(law: Law) -> None:
 
 @every_law
 def test_chords_drawn_on_the_wrong_side_miss_the_draw(law: Law) -> None:
-    wrong = CELLS if law is EXPONENTIAL else 0.0
-    with mock.patch.dict(chords._TURN, {law.name: wrong}):
-        assert misses(law, 200) > 50
+    assert misses(replace(law, turn=1.0 if law is EXPONENTIAL else 0.0), 200) > 50
 
 
 @every_law
@@ -61,7 +57,7 @@ def test_nearly_every_enclosure_is_narrow(law: Law) -> None:
     source = random.Random(8)
     widths = []
     for _ in range(2000):
-        ends = enclose(law, source.randrange(1 << 64))
+        ends = law.enclose_by_chords(source.randrange(1 << 64))
         widths.append(1.0 if ends is None else ends[1] - ends[0])
     assert sum(width < 2.0**-23 for width in widths) > 0.9 * len(widths)
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mechanisms.output_law import transcript_probability
 
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
-from dpselect.mechanisms.output_law import transcript_probability
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.paper.watching import f1_scores, fresh_costs, kept_costs, spent_by_day, verdicts_of
 from dpselect.privacy.family import QueryFamily

@@ -13,9 +13,9 @@ import pytest
 from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mechanisms.output_law import noisy_max_probabilities
 
 from dpselect.checks import FloatArray
-from dpselect.mechanisms.output_law import noisy_max_probabilities
 from dpselect.numerics.enclosure import Enclosure, enclose_log_integral
 from dpselect.privacy.bounded_range import noisy_max_range
 from dpselect.privacy.conversions import pure_renyi, range_renyi, range_rho

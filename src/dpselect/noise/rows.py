@@ -8,6 +8,7 @@ one with more bits. For simulations, and for the tests of the law.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -104,32 +105,19 @@ def scan_rows(
     >>> scan_rows(runs, threshold=5.0, scale_threshold=0.1, scale_query=0.1).tolist()
     [[0, 1, -1], [0, 0, 0]]
     """
-    level, unit = exactly("threshold", threshold), exact_scale("scale_query", scale_query)
-    threshold_unit = exact_scale("scale_threshold", scale_threshold)
     verdicts = np.empty(values.shape, dtype=np.int8)
     step = max(1, _BLOCK // values.shape[1])
-    origin = nearest_double(level, clip=True)
-    ratio = nearest_double(threshold_unit / unit, clip=True)
-    # The threshold itself, measured from its nearest double in units of the query noise.
-    offset = nearest_double((level - Fraction(origin)) / unit)
     for start in range(0, len(values), step):
         block = values[start : start + step]
-        own, cells = _cells((len(block), 1), entropy), _cells(block.shape, entropy)
-        distance = _distances(block, origin, unit)
-        least = offset + ratio * law.cells.lower[own]
-        most = offset + ratio * law.cells.upper[own]
-        # Infinite ends stay undecided: no comparison with them is ever certain.
-        with np.errstate(invalid="ignore"):
-            surely_above = distance + law.cells.lower[cells] > most + _doubt(most)
-            surely_below = distance + law.cells.upper[cells] < least - _doubt(least)
-        undecided = ~(surely_above | surely_below)
-        for row in np.flatnonzero(undecided.any(axis=1)):
-            line = _noisy(level, threshold_unit, law, int(own[row, 0]), entropy)
-            for place in np.flatnonzero(undecided[row]):
-                value = Fraction(float(block[row, place]))
-                question = _noisy(value, unit, law, int(cells[row, place]), entropy)
-                surely_above[row, place] = compare(question, line) > 0
-        verdicts[start : start + step] = surely_above
+        lines = ThresholdRows(
+            len(block),
+            threshold=threshold,
+            scale_threshold=scale_threshold,
+            scale_query=scale_query,
+            law=law,
+            entropy=entropy,
+        )
+        verdicts[start : start + step] = lines.ask(np.arange(len(block)), block)
     if until == "first":
         answered_above = verdicts == 1
         verdicts[np.cumsum(answered_above, axis=1) - answered_above > 0] = NOT_ASKED
@@ -137,7 +125,7 @@ def scan_rows(
 
 
 class ThresholdRows:
-    """Noisy thresholds, one per row, each kept until it is drawn anew; one question at a time for many rows; exact.
+    """Noisy thresholds, one per row, each kept until it is drawn anew; asked for many rows at a time; exact.
 
     Parameters
     ----------
@@ -186,27 +174,30 @@ class ThresholdRows:
             self._lines.pop(row, None)
 
     def ask(self, rows: NDArray[np.int64], values: FloatArray) -> NDArray[np.bool_]:
-        """Whether each row's noisy value reaches the row's noisy threshold."""
-        cells: NDArray[np.uint16] = self._entropy.words(len(rows), dtype=np.uint16)
+        """Whether each row's noisy value, or each of several along a second axis, reaches the row's noisy threshold."""
+        cells = _cells(values.shape, self._entropy)
         distance = _distances(values, self._origin, self._unit)
+        least, most = self._least[rows], self._most[rows]
+        if values.ndim == 2:
+            least, most = least[:, None], most[:, None]
         # Infinite ends stay undecided: no comparison with them is ever certain.
         with np.errstate(invalid="ignore"):
-            above: NDArray[np.bool_] = distance + self._law.cells.lower.take(cells) > self._most[rows]
-            surely_below = distance + self._law.cells.upper.take(cells) < self._least[rows]
-        for at in np.flatnonzero(~(above | surely_below)).tolist():
-            row = int(rows[at])
+            above: NDArray[np.bool_] = distance + self._law.cells.lower.take(cells) > most
+            surely_below = distance + self._law.cells.upper.take(cells) < least
+        for place in zip(*(~(above | surely_below)).nonzero(), strict=True):
+            row = int(rows[place[0]])
             if row not in self._lines:
                 self._lines[row] = self._noisy(self._level, self._threshold_unit, int(self._own[row]))
-            question = self._noisy(Fraction(float(values[at])), self._unit, int(cells[at]))
-            above[at] = compare(question, self._lines[row]) > 0
+            question = self._noisy(Fraction(float(values[place])), self._unit, int(cells[place]))
+            above[place] = compare(question, self._lines[row]) > 0
         return above
 
     def _noisy(self, value: Fraction, scale: Fraction, cell: int) -> NoisyValue:
         return _noisy(value, scale, self._law, cell, self._entropy)
 
 
-def _cells(shape: tuple[int, int], entropy: Entropy) -> NDArray[np.uint16]:
-    words: NDArray[np.uint16] = entropy.words(shape[0] * shape[1], dtype=np.uint16)
+def _cells(shape: tuple[int, ...], entropy: Entropy) -> NDArray[np.uint16]:
+    words: NDArray[np.uint16] = entropy.words(math.prod(shape), dtype=np.uint16)
     return words.reshape(shape)
 
 

@@ -1,10 +1,11 @@
 """Questions against one noisy threshold: exact verdicts, one at a time or by the million.
 
-The noisy threshold is drawn once, to 64 bits, and kept. Its ends come from the table (:mod:`dpselect.noise.chords`), or
-from ball arithmetic where that is not sharp enough. Each question gets 16 random bits that name a cell of
-its noise. A verdict needs more bits only where the threshold falls into the very cell that was drawn. All
-cells have the same probability, so that happens once in 65,536 questions *whatever the values are* (the threshold's
-own width adds at most a hundredth to that): the rare slow answer (about 0.1 ms) tells nothing about them (THEORY §7).
+The noisy threshold is drawn once, to 64 bits, and kept. Its ends come from the table of cells
+(:meth:`~dpselect.noise.quantiles.Law.enclose_by_chords`), or from ball arithmetic where that is not sharp enough. Each
+question gets 16 random bits that name a cell of its noise. A verdict needs more bits only where the threshold falls
+into the very cell that was drawn. All cells have the same probability, so that happens once in 65,536 questions
+*whatever the values are* (the threshold's own width adds at most a hundredth to that): the rare slow answer (about 0.1
+ms) tells nothing about them (THEORY §7).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 
 from dpselect.checks import refuse
 from dpselect.errors import InvalidData, StateRefused
-from dpselect.noise.chords import enclose
 from dpselect.noise.draw import LazyDraw, NoisyValue, compare, exact_ball
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
 from dpselect.noise.inputs import (
@@ -263,7 +263,7 @@ class NoisyThreshold:
         if not (type(self._threshold) is float and draw.length == 64 and type(self._scale_threshold) is float):
             return None
         ratio = self._scale_threshold / self._unit
-        ends = enclose(law, draw.prefix)
+        ends = law.enclose_by_chords(draw.prefix)
         if ends is None or type(self._scale_query) is not float or not 2.0**-100 < ratio < 2.0**100:
             return None
         least, most = ratio * ends[0], ratio * ends[1]
