@@ -318,7 +318,7 @@ FAULTS = [
     fault(
         "a pure loss is a quarter of its rho", COSTS, "return float(pure_rho(", "return 0.25 * float(pure_rho(", ATTACKS
     ),
-    fault("the order is left out of a Renyi cost", COSTS, "self._rho * order * _UP", "self._rho * _UP", ATTACKS),
+    fault("the order is left out of a Renyi cost", COSTS, "self._rho * order * UP", "self._rho * UP", ATTACKS),
     fault(
         "squares lose their factor in quadrature",
         DECLARED,

@@ -21,7 +21,7 @@ from dpselect.errors import InvalidData, InvalidParameter, StateRefused
 from dpselect.noise.draw import LazyDraw
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL, Law
-from dpselect.noise.scan import NoisyThreshold, scan_above
+from dpselect.noise.scan import NoisyThreshold
 
 TRUE_LAWS = {NORMAL: norm, LAPLACE: laplace, EXPONENTIAL: expon, GUMBEL: gumbel_r}
 TINY = 5e-324
@@ -233,11 +233,11 @@ def test_a_scan_stops_at_the_first_top_wherever_it_is() -> None:
     for place in (0, 1, 1023, 1024, 1025, 33791, 33792, 80_000):
         values = np.zeros(90_000)
         values[place:] = 1000.0
-        verdicts = scan_above(values, threshold=500.0, scale_threshold=1.0, scale_query=1.0)
+        verdicts = NoisyThreshold(500.0, scale_threshold=1.0, scale_query=1.0).ask_many(values)
         assert len(verdicts) == place + 1
         assert verdicts[-1]
         assert not verdicts[:-1].any()
-    assert not scan_above(np.zeros(5), threshold=500.0, scale_threshold=1.0, scale_query=1.0).any()
+    assert not NoisyThreshold(500.0, scale_threshold=1.0, scale_query=1.0).ask_many(np.zeros(5)).any()
 
 
 def test_a_threshold_asked_often_stays_short() -> None:

@@ -306,24 +306,3 @@ class NoisyThreshold:
         return StateRefused(
             "this noisy threshold belongs to the process that drew it; a forked child must start its own"
         )
-
-
-def scan_above(
-    values: Values,
-    *,
-    threshold: Exact,
-    scale_threshold: Exact,
-    scale_query: Exact,
-    law: Law = NORMAL,
-    entropy: Entropy = SYSTEM_ENTROPY,
-    until: Until = "first",
-) -> NDArray[np.bool_]:
-    """Verdicts of a whole run of above threshold: one noisy threshold, fresh noise for every value.
-
-    See :class:`NoisyThreshold` for the parameters and :meth:`NoisyThreshold.ask_many` for the result.
-
-    >>> scan_above(np.array([0.0, 9.0, 0.0]), threshold=5.0, scale_threshold=0.1, scale_query=0.1).tolist()
-    [False, True]
-    """
-    run = NoisyThreshold(threshold, scale_threshold=scale_threshold, scale_query=scale_query, law=law, entropy=entropy)
-    return run.ask_many(values, until=until)
