@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpselect.numerics import alone, plain, rule, settle, strip, sums
+from dpselect.numerics import alone, normal, rule, settle, strip, sums
 from dpselect.numerics.factors import Factor, exchanged
 from dpselect.numerics.normal import log_cdf_and_hazard
 from dpselect.numerics.pair import exact
@@ -86,7 +86,7 @@ def test_swelling_agrees():
     y, b = rng.uniform(-3, 8, 500), 10 ** rng.uniform(-3, 0.5, 500)
     bounds, rates = strip.swelling(y, *log_cdf_and_hazard(y), b)
     for k in range(len(y)):
-        bound, rate = plain.swelling(y[k], *plain.log_cdf_and_hazard(y[k]), b[k])
+        bound, rate = strip.swelling_of_one(y[k], *normal.log_cdf_and_hazard_of_one(y[k]), b[k])
         assert (bound, rate) == (pytest.approx(bounds[k], rel=1e-9), pytest.approx(rates[k], rel=1e-9, abs=1e-12))
 
 

@@ -5,7 +5,7 @@ import pytest
 from flint import arb, ctx
 from scipy.special import log_ndtr
 
-from dpselect.numerics import normal, plain
+from dpselect.numerics import normal, strip
 from dpselect.numerics.alone import log_cdf_error_of_one
 from dpselect.numerics.moment import log_negative_moment
 from dpselect.numerics.pair import LEFT_OFF, Pair, difference, line, quotient
@@ -40,7 +40,7 @@ def arguments(size=3000):
         log_ndtr,
         lambda y: normal.log_cdf_of_many(y),
         lambda y: normal.log_cdf_and_hazard(y)[0],
-        lambda y: np.array([plain.log_cdf_and_hazard(float(one))[0] for one in y]),
+        lambda y: np.array([normal.log_cdf_and_hazard_of_one(float(one))[0] for one in y]),
     ],
     ids=["scipy", "many", "many with hazard", "plain"],
 )
@@ -148,7 +148,7 @@ def test_the_swelling_covers_the_modulus_off_the_line():
 
     for _ in range(4000):
         y, b, other = rng.uniform(-3, 8), 10 ** rng.uniform(-3, 0.5), rng.uniform(-10, 10)
-        bound, rate = plain.swelling(y, *plain.log_cdf_and_hazard(y), b)
+        bound, rate = strip.swelling_of_one(y, *normal.log_cdf_and_hazard_of_one(y), b)
         truth = (abs((-acb(other, b) / acb(2).sqrt()).erfc() / 2) / phi_of(arb(other))).log()
         tangent = arb(bound) + arb(rate) * (phi_of(arb(y)).log() - phi_of(arb(other)).log())
         assert truth <= tangent + arb(1e-12), (y, b, other)
@@ -158,7 +158,7 @@ def test_halved_swelling_is_noticed():
     """The control: half of the bound does not cover it."""
     from flint import acb
 
-    bound, _ = plain.swelling(2.0, *plain.log_cdf_and_hazard(2.0), 0.3)
+    bound, _ = strip.swelling_of_one(2.0, *normal.log_cdf_and_hazard_of_one(2.0), 0.3)
     truth = (abs((-acb(2.0, 0.3) / acb(2).sqrt()).erfc() / 2) / phi_of(arb(2.0))).log()
     assert truth > bound / 2
 
