@@ -33,6 +33,8 @@ _HOMES = {
     "DPSelectWarning": "dpselect.errors",
     "SensitivityClipped": "dpselect.errors",
     "Dataset": "dpselect.dataset",
+    "Known": "dpselect.dataset",
+    "Line": "dpselect.dataset",
     "QueryFamily": "dpselect.privacy.family",
     "Enclosure": "dpselect.numerics.enclosure",
     "Loss": "dpselect.privacy.loss",
@@ -80,6 +82,8 @@ if TYPE_CHECKING:
     from dpselect.composition.realised import RepairedReportingFilter as RepairedReportingFilter
     from dpselect.composition.sparse_vector import SparseVector as SparseVector
     from dpselect.dataset import Dataset as Dataset
+    from dpselect.dataset import Known as Known
+    from dpselect.dataset import Line as Line
     from dpselect.errors import BudgetExhausted as BudgetExhausted
     from dpselect.errors import DPSelectError as DPSelectError
     from dpselect.errors import DPSelectWarning as DPSelectWarning

@@ -76,7 +76,7 @@ def test_clipping_lowers_the_noise(dpselect: Callable[..., object], readings: Pa
     assert near["expected_f1"] > wide["expected_f1"]
 
 
-@pytest.mark.parametrize("kept", [("--clip", "5"), ("--keep-threshold",)])
+@pytest.mark.parametrize("kept", [("--clip", "5"), ("--no-resample",)])
 def test_the_planned_crossings_fit_the_budget(
     dpselect: Callable[..., object], readings: Path, kept: tuple[str, ...]
 ) -> None:

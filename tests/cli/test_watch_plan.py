@@ -113,9 +113,9 @@ def test_a_plan_made_from_the_table_is_taken_by_the_table(
     assert ran.lines[-1]["expected_f1"] > ran.lines[-1]["guess_f1"]
     refused = dpselect("watch", readings, *fewer, "--plan", place)
     assert refused.code == 2
-    assert "one person moves a query by up to" in refused.err
+    assert "one person moves by up to 0.002, but here it is up to 0.025" in refused.err
     other_cap = ["20" if word == "10" else word for word in TABLE]
-    assert "in the readings' unit, but here it is 20" in dpselect("watch", readings, *other_cap, "--plan", place).err
+    assert "values up to 10, but here they go up to 20" in dpselect("watch", readings, *other_cap, "--plan", place).err
 
 
 def test_a_plan_takes_no_place_of_another_file(dpselect: Callable[..., object], readings: Path, tmp_path: Path) -> None:

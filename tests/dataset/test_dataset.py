@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dpselect as dp
-from dpselect.dataset import Line
+from dpselect.dataset import Known, Line
 from dpselect.errors import BudgetExhausted, InvalidParameter, SourceError
 
 JANUARY = {"start": "2013-01-01", "end": "2013-01-31"}
@@ -80,7 +80,7 @@ def test_an_answer_prints_becomes_a_page_and_a_record(rows: Any, tmp_path: Path)
 
 
 def test_a_watch_names_the_days_above_the_line(rows: Any) -> None:
-    answer = homes(rows).watch(threshold=5, budget=500, expect=3, **JANUARY)
+    answer = homes(rows).watch(threshold=5, budget=500, known=Known(expect=3), **JANUARY)
     assert answer.labels == ("2013-01-20", "2013-01-21", "2013-01-22")
     assert not answer.ended
     assert answer.to_dict()["above"] == 3

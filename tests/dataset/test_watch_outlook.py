@@ -39,7 +39,7 @@ def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
     assert plan.settings.plan is not None
     assert plan.settings.plan.contender == "exponential-kept"
     assert plan.settings.delta == 0.0
-    assert "of 2 with the same pure guarantee it is expected to do best" in plan.reason
+    assert "of 2 ways with the same pure guarantee it is expected to do best" in plan.reason
     assert planned(mechanism="laplace").reason.endswith("as asked.")
 
 
@@ -53,7 +53,7 @@ def test_the_expectation_is_what_happens_on_such_values() -> None:
 
 def test_the_planned_noise_beats_the_plain_gaussian_rule() -> None:
     """What a watch did before it was planned, on the same values at the same pure ε."""
-    plan, plain = planned(), planned(keep_threshold=True)
+    plan, plain = planned(), planned(resample=False)
     values = plan.asked.job(FAMILY, questions=365, unit=Fraction(1)).values()  # type: ignore[union-attr]
     assert lived(plan, values) > lived(plain, values) + 0.2
 
@@ -109,9 +109,9 @@ def test_a_plan_fits_a_table_with_the_same_or_a_smaller_sensitivity() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"sensitivity": 1 / 100}, "one person moves a query by up to"),
-        ({"upper": 2}, "queries in"),
-        ({"monotone": False}, "monotone queries"),
+        ({"sensitivity": 1 / 100}, "one person moves by up to"),
+        ({"upper": 2}, "from 0 to 1, but here they go from 0 to 2"),
+        ({"monotone": False}, "here they may be replaced"),
     ],
 )
 def test_a_plan_for_something_else_is_refused_in_words_that_differ(change: dict[str, Any], said: str) -> None:
@@ -121,3 +121,4 @@ def test_a_plan_for_something_else_is_refused_in_words_that_differ(change: dict[
         plan_stream(dp.QueryFamily(**(facts | change)), Line(plan=plan), questions=365)
     before, after = str(refused.value).split(", but ")[:2]
     assert before.split("is for ")[1] != after.split(";")[0].removeprefix("these are ")
+    assert not set("ΔρΣ⊤⊥") & set(str(refused.value))

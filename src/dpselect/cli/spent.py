@@ -66,6 +66,8 @@ def after_refusal(failure: DPSelectError) -> str:
     '; count ε = 0.1 as spent'
     >>> forget()
     """
+    if noted := _noted(failure):
+        return noted
     begun = _State.begun
     book = None if begun is None else begun.book()
     held = None if book is None else book.holding
@@ -93,9 +95,16 @@ def after_interruption(failure: BaseException) -> str:
     '; nothing was spent'
     >>> forget()
     """
+    if noted := _noted(failure):
+        return noted
     begun = _State.begun
     if begun is None:
         return "; nothing was spent"
     if "no noise was drawn" in str(failure):
         return f"; the ledger holds its {begun} until it is asked again" if begun.ledger else "; nothing was spent"
     return f"; count {begun} as spent"
+
+
+def _noted(failure: BaseException) -> str:
+    """What a watch said of the ledger when it failed."""
+    return "".join(f"; {note}" for note in getattr(failure, "__notes__", ()))

@@ -47,6 +47,8 @@ class LineOptions:
         δ of the guarantee; 0 is pure, and what is meant if left out.
     mechanism
         Whose noise; the one expected to do best if left out.
+    how_much
+        Also the values of those above, with their ±, from half of the budget.
     anyway
         Ask also where the answers would hardly be better than a guess.
     clip
@@ -55,8 +57,8 @@ class LineOptions:
         Gaussian noise by hand: of the line (σ_X).
     sigma_query
         Gaussian noise by hand: of each question (σ_Z); σ_X·√3 if left out (σ_X for a monotone family).
-    keep_threshold
-        Gaussian noise by hand: one noisy line for all, not a new one after ⊤.
+    resample
+        Gaussian noise by hand: a new noisy line after each one above, or (--no-resample) one for all.
     """
 
     threshold: Number | None = None
@@ -65,11 +67,12 @@ class LineOptions:
     save_plan: Annotated[Path | None, Parameter(metavar="PLAN.toml")] = None
     delta: Number | None = None
     mechanism: Literal["exponential", "laplace", "gaussian"] | None = None
+    how_much: bool = False
     anyway: bool = False
     clip: Widths | None = None
     sigma_threshold: Number | None = None
     sigma_query: Number | None = None
-    keep_threshold: bool = False
+    resample: Annotated[bool | None, Parameter(negative="--no-resample")] = None
 
     def keep_plan(self, plan: WatchPlan) -> None:
         """Writes the plan where that was asked for."""
@@ -96,7 +99,8 @@ class LineOptions:
             delta=self.delta or 0,
             mechanism=self.mechanism,
             known=knowledge.known(),
-            keep_threshold=self.keep_threshold,
+            resample=self.resample,
+            how_much=self.how_much,
             plan=None if self.plan is None else load_plan(self.plan),
         )
 
@@ -184,8 +188,7 @@ def watch(
     plan.insist(anyway=options.anyway)
     _tell(plan, run)
     run.warn_of_a_seed()
-    budget = plan.settings.budget
-    spent.begin(budget, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
+    spent.begin(plan.budget, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
     with screen.progress("Adding up the table") as move:
         noise = "private" if run.seed is None else "reproducible"
         each = screen.emit_verdict(noise) if run.as_json else screen.say_nothing
@@ -225,9 +228,9 @@ def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, options
         return DONE
     plan.insist(anyway=options.anyway)
     _tell(plan, run)
-    spent.begin(plan.settings.budget, ledger=table.ledger is not None)
+    spent.begin(plan.budget, ledger=table.ledger is not None)
     with again.book(table, run) as book:
-        spent.begin(plan.settings.budget, ledger=book is not None, book=lambda: book)
+        spent.begin(plan.budget, ledger=book is not None, book=lambda: book)
         answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)
         answer.keep = run.report is not None
         run.warn_of_a_seed()

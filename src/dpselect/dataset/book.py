@@ -11,6 +11,7 @@ from dpselect.report.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
+    from dpselect.privacy.loss import Loss
 
 #: Stands beside every answer that no ledger keeps.
 NOBODY_REMEMBERS = "No ledger remembers this answer: add up yourself what is asked, or keep a ledger."
@@ -44,18 +45,19 @@ def open_book(place: Any, *, name: str, total: Any) -> Ledger:
     return found
 
 
-def refuse_unpayable(book: Ledger, budget: float) -> None:
+def refuse_unpayable(book: Ledger, *costs: Loss) -> None:
     """Refuses a watch whose whole budget is not left in the ledger: it would end half-way and leave nothing."""
-    balance = book.balance()
+    balance, total = book.balance(), book.total
+    needed = total.shown(sum((total.price(cost) for cost in costs[1:]), total.price(costs[0])))
     # What is left is rounded down, and may stand a last digit below the number that was typed.
-    if balance.remaining < budget * (1.0 - 1e-9):
+    if balance.remaining < needed * (1.0 - 1e-9):
         left = at_least(balance.remaining)
         raise BudgetExhausted(
-            f"this watch may cost up to ε = {at_most(budget)}, and {left} is left in the ledger; nothing was asked; "
+            f"this watch may cost up to ε = {at_most(needed)}, and {left} is left in the ledger; nothing was asked; "
             f"give a ‹budget› of at most {left}",
             spent=balance.spent,
             budget=balance.spent + balance.remaining,
-            next_cost=budget,
+            next_cost=needed,
         )
 
 

@@ -13,7 +13,8 @@ from dpselect.dataset import rows
 from dpselect.dataset.budget import Budget
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
-from dpselect.errors import InvalidParameter, LedgerError
+from dpselect.errors import InvalidParameter, LedgerError, refuse_given
+from dpselect.report.words import shown
 
 if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from dpselect.ledger import Ledger
     from dpselect.mechanisms.selection import Goal
     from dpselect.noise.entropy import Entropy
-    from dpselect.planning import Profile
     from dpselect.tables import BoundedQuery, Candidates
     from dpselect.tables.candidates import Every
 
@@ -141,63 +141,51 @@ class Dataset(Facts):
 
     def watch(
         self,
+        threshold: Fraction | float | None = None,
         *,
-        threshold: Fraction | float,
-        budget: Fraction | float,
-        start: str | None = None,
-        end: str | None = None,
-        every: Every | None = None,
-        delta: Fraction | float = 0,
-        mechanism: str | None = None,
-        expect: Fraction | float | None = None,
-        between: tuple[float, float] | None = None,
-        like: Profile | None = None,
-        clip: tuple[float, float] | None = None,
-        noise: tuple[float, float] | None = None,
-        keep_threshold: bool = False,
+        budget: Fraction | float | None = None,
+        known: Known | None = None,
+        how_much: bool = False,
+        line: Line | None = None,
         anyway: bool = False,
         key: str | None = None,
         afresh: bool = False,
+        **candidates: Any,
     ) -> Watch:
-        """Which periods reach the ``threshold``, asked in order within a budget; pure unless ``delta`` is given.
+        """Which periods reach the ``threshold``, asked in order within a pure ``budget``.
 
-        The mechanism that is expected to do best is used, or the one that is asked for. Answers that would hardly be
-        better than a guess are refused and cost nothing, unless asked for ``anyway``.
+        The mechanism that is expected to do best is used. Answers that would hardly be better than a guess are refused
+        and cost nothing, unless asked for ``anyway``.
 
         Parameters
         ----------
         threshold, budget : number
             The line, in the readings' unit, and the most all answers may cost.
-        start, end, every
-            The public periods, both ends included.
-        expect, between, like
-            What is known beforehand (:class:`~dpselect.dataset.known.Known`): how many are above, as a number or a
-            share; between which values; like which public series.
-        delta, mechanism, clip, noise, keep_threshold
-            Those of :class:`~dpselect.dataset.line.Line`.
+        known : Known, optional
+            What is known beforehand: ``Known(expect=0.1)`` says how many are above; see there for more.
+        how_much : bool
+            Also release the values of those above, from half of the budget.
+        line : Line, optional
+            All of this instead, and what is seldom said: a δ, a mechanism, noise by hand, a plan.
         key, afresh
             With a ledger: those of :meth:`peak`. A watch that was interrupted goes on where its answers end.
+        **candidates
+            ``start``, ``end`` and ``every`` of :meth:`candidates`, both ends included.
         """
         from dpselect.dataset.line import Line
 
-        line = Line(
-            threshold=threshold,
-            budget=budget,
-            delta=delta,
-            mechanism=mechanism,
-            known=Known(expect=expect, between=between, like=like),
-            clip=clip,
-            noise=noise,
-            keep_threshold=keep_threshold,
-        )
-        plan = self.plan_watch(line, self.candidates(start=start, end=end, every=every))
-        return plan.ask(key=key, afresh=afresh, anyway=anyway)
+        if line is None:
+            line = Line(threshold=threshold, budget=budget, known=known or Known(), how_much=how_much)
+        else:
+            said = {"threshold": threshold, "budget": budget, "known": known, "how_much": how_much or None}
+            refuse_given("‹line›, which says it", **said)
+        return self.plan_watch(line, self.candidates(**candidates)).ask(key=key, afresh=afresh, anyway=anyway)
 
     def plan_watch(
         self, line: Line, candidates: Candidates, *, progress: Callable[[float], None] = lambda share: None
     ) -> WatchPlan:
         """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""
-        from dpselect.dataset.watch import plan_watch
+        from dpselect.dataset.watch_plan import plan_watch
 
         return plan_watch(self, line, candidates, progress=progress)
 
@@ -218,8 +206,7 @@ class Dataset(Facts):
         categories = asked.pop("categories", None)
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
         if "threshold" in asked or "plan" in asked:
-            known = Known(**{name: asked.pop(name) for name in ("expect", "between", "like") if name in asked})
-            return self.plan_watch(Line(**asked, known=known), candidates)
+            return self.plan_watch(Line(**asked), candidates)
         return self.plan_peak(candidates, compare=True, **asked)
 
     def describe(self, **changes: Any) -> Description:
@@ -259,7 +246,10 @@ class Dataset(Facts):
 def _refuse_missing(place: Any, total: Any) -> None:
     if "://" not in str(place) and not Path(place).exists():
         name = Path(place).name
+        from dpselect.tables.question import exact_number
+
+        made_with = "ε" if total is None else shown(exact_number("total", total))
         raise LedgerError(
             f"the ledger {name!r} that the data-set file names is not there, and with it what was spent; put it back, "
-            f"or make it once: dpselect ledger create {name} --dataset {Path(place).stem} --total {total or 'ε'}"
+            f"or make it once: dpselect ledger create {name} --dataset {Path(place).stem} --total {made_with}"
         )

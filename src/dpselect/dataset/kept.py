@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-import secrets
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dpselect.dataset.book import refuse_unpayable
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.privacy.loss import Loss
+from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
@@ -26,18 +28,19 @@ class KeptWatch:
 
     Where the total takes realised costs and the watch promises no δ, it is charged a stretch at a time and settled at
     what its answers cost. Otherwise all of its budget is charged beforehand and stays charged, and a watch that was
-    interrupted after answers were shown cannot go on: asked ``afresh`` or under another key it is paid again.
+    interrupted after answers were shown cannot go on: asked ``afresh`` or under another key it is paid again. The
+    values of those named, where they are asked for, are a question of their own, once all names are there.
 
     Parameters
     ----------
     book : Ledger
         Where it is kept.
-    question : dict
-        Public: what is watched, and how.
-    cost : Loss
-        The most that all answers may cost.
-    key, afresh
-        Tell this watch from the same one before.
+    question, by : dict
+        Public: what is watched, and how the answers are drawn, which is no part of the question.
+    cost, values : Loss
+        The most that all names may cost, and the values, where they are asked for.
+    key : str, optional
+        Tells this watch from the same one before.
     onward : bool
         Whether the questions to come go on after those that were answered, instead of being asked again from the start.
     at_once : bool
@@ -50,42 +53,50 @@ class KeptWatch:
         question: dict[str, Any],
         *,
         cost: Loss,
+        values: Loss | None = None,
         key: str | None = None,
-        afresh: bool = False,
         onward: bool = False,
         at_once: bool = False,
+        by: dict[str, str] | None = None,
     ) -> None:
         from dpselect.ledger.filter import RealisedLedgerFilter
         from dpselect.ledger.minutes import Answers
 
         self._book = book
         self._at_once = at_once
-        self.answers = Answers()
+        self._question, self._cost, self._values, self._key = question, cost, values, key
+        self.answers = Answers(by=by)
         self.filter: RealisedLedgerFilter | None = None
         self._held: Any = None
+        #: When the first answer was charged, where that was before now.
+        self.since: str | None = None
         self._spent_before = 0.0
+        self._spent_on_values = 0.0
+        self._settled = False
         self._kept_at = time.monotonic()
-        # A key nobody can have: the watch is another one, and paid again.
-        mark = f"afresh {secrets.token_hex(16)}" if afresh else key
         if book.total.realised and cost.delta == 0:
             self.filter = RealisedLedgerFilter(
                 book,
                 question=question,
                 limit=cost.epsilon,
                 stretch=cost.epsilon / _PARTS,
-                key=mark,
+                key=key,
                 minutes=self.answers,
             )
             for content, _ in self.filter.stretches.earlier:
                 self.answers.restore(content)
+            self.since = self.filter.stretches.since
+            if self.number is None:
+                # It would end half-way and leave nothing.
+                refuse_unpayable(book, *([cost] if values is None else [cost, values]))
         else:
-            self._hold(question, cost, mark)
+            self._hold()
         self.repeated = self.answers.earlier
         self._next = self.repeated if onward else 0
 
-    def _hold(self, question: dict[str, Any], cost: Loss, key: str | None) -> None:
+    def _hold(self) -> None:
         """Charge all of it, once."""
-        self._held = self._book.reserve(question, cost=cost, key=key)
+        self._held = self._book.reserve(self._question, cost=self._cost, key=self._key)
         if self._held.settled is not None:
             found = self._held.settled.content["answer"]
             if "first" not in found:
@@ -95,6 +106,7 @@ class KeptWatch:
                     parameter="afresh",
                 )
             self._spent_before = found["spent"]
+            self.since = self._held.entry.at
             self.answers.restore(found)
             self.answers.ended = True
         elif self._at_once and not self._held.made:
@@ -164,10 +176,66 @@ class KeptWatch:
             content = self.answers.read() if count <= MOST else {"count": count}
             if self._book.settle(self._held, {**content, "spent": vector.spent}).repeated:
                 raise LedgerError("another process answered this watch first; ask again to see its answers")
+        self._settled = True
+
+    def values(self, draw: Callable[[], list[float]], *, read: Callable[[], Any]) -> list[float]:
+        """The values of those named, who are in the ledger by now: drawn once, and found from then on."""
+        if self._values is None:
+            return []
+        question = {**self._question, "part": "values"}
+        found = self._book.ask(question, cost=self._values, draw=lambda: {"amounts": draw()}, key=self._key, read=read)
+        self._spent_on_values = self._values.epsilon
+        return list(found.answer["amounts"])
+
+    def give_up(self, vector: SparseVector, failure: BaseException, *, ended: bool) -> str:
+        """Leave the ledger as what was drawn makes it, after a failure, and say what that is.
+
+        An interruption comes from outside and tells nothing of what was drawn: answers that are there are kept, and
+        the watch may go on behind them. So may one that failed before its first draw. Any other failure may tell of the
+        noise: what is charged stays charged, and nothing is drawn again under it.
+        """
+        if self._settled:
+            return self._stands() + self._about_values()
+        harmless = self._at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
+        if self.filter is None and not self._at_once:
+            if self.answers.ended:
+                return self._stands()
+            charged = f"ε = {at_most(self._cost.epsilon)} up to δ = {at_most(self._cost.delta)}"
+            if harmless:
+                # Nobody has seen an answer, so drawing all of them under this charge is drawing them once.
+                return f"no answer was shown, and the ledger holds {charged} for it until it is asked again"
+            self._book.lose(self._held)
+            return f"the answers are lost and the ledger keeps {charged}: pay again with ‹afresh› or another ‹key›"
+        if not harmless or (self.filter is not None and self.filter.stretches.uncertain):
+            most = "" if self.filter is None else f"up to ε = {at_most(self.filter.limit / _PARTS)} "
+            return f"the ledger keeps {most}for answers that are lost; asked again, the watch goes on behind the others"
+        self.settle(vector, ended=ended)
+        return self._stands()
+
+    def _about_values(self) -> str:
+        held = self._book.holding
+        if held is None or self._values is None:
+            return ""
+        charged = f"ε = {at_most(self._values.epsilon)}"
+        return (
+            f"; their values are lost and it keeps {charged}" if held.lost else f"; it holds {charged} for their values"
+        )
+
+    def _stands(self) -> str:
+        count = len(self.answers)
+        if not count:
+            return "nothing was spent"
+        cost = self._spent_before if self.filter is None else self.filter.spent
+        have = f"{count:,} answers" if count > 1 else "1 answer"
+        return f"the ledger has {have}, which cost ε = {at_most(cost)}; asked again, the watch goes on from there"
 
     def spent(self, vector: SparseVector) -> float:
         """What its answers cost, and what a crash left charged, rounded up."""
         if self.filter is None:
-            return max(self._spent_before, vector.spent)
-        run, spent = vector.open_run, self.filter.spent
-        return spent if run is None else min(self.filter.limit, math.nextafter(spent + run.epsilon, math.inf))
+            names = max(self._spent_before, vector.spent)
+        else:
+            run, names = vector.open_run, self.filter.spent
+            if run is not None:
+                names = min(self.filter.limit, math.nextafter(names + run.epsilon, math.inf))
+        extra = self._spent_on_values
+        return math.nextafter(names + extra, math.inf) if extra else names

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpselect.dataset.how_much import share
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.report.rounding import no_more_than
@@ -55,10 +56,17 @@ class Line:
         Cut questions to within these distances below and above the line: Gaussian noise, as stated by hand.
     noise : (number, number or None), optional
         σ of the line (σ_X) and of each question (σ_Z; follows σ_X if left out): Gaussian noise, as stated by hand.
-    keep_threshold : bool
-        Gaussian noise by hand with one noisy line for all questions, not a new one after each ⊤.
+    resample : bool, optional
+        Gaussian noise by hand: whether a new noisy line is drawn after each ⊤, as it is if left out, or one for all.
+    how_much : bool
+        Also release the values of those above, from half of the budget.
     plan : Plan, optional
         All of this from a plan instead.
+
+    Examples
+    --------
+    >>> Line(threshold=12, budget=1).by_hand, Line(threshold=12, budget=1, noise=(0.5, 0.5), resample=False).by_hand
+    (False, True)
     """
 
     threshold: Number | None = None
@@ -68,15 +76,17 @@ class Line:
     known: Known = field(default_factory=Known)
     clip: tuple[Number, Number] | None = None
     noise: tuple[Number, Number | None] | None = None
-    keep_threshold: bool = False
+    resample: bool | None = None
+    how_much: bool = False
     plan: Plan | None = None
 
     def __post_init__(self) -> None:
         if self.plan is not None:
-            said = {name: getattr(self, name) for name in ("threshold", "budget", "clip", "noise", "mechanism")}
+            names = ("threshold", "budget", "clip", "noise", "mechanism", "resample")
             known = {"expect": self.known.expect, "between": self.known.between, "like": self.known.like}
-            kept = {"delta": self.delta or None, "keep_threshold": self.keep_threshold or None}
-            refuse_given("‹plan›, which says it", **said, **known, **kept)
+            said = {name: getattr(self, name) for name in names} | known | {"delta": self.delta or None}
+            refuse_given("‹plan›, which says it", **said)
+            refuse_given("‹plan›, whose whole budget names those above", how_much=self.how_much or None)
             if self.plan.sparse is None:
                 raise InvalidParameter(
                     f"‹plan› must hold a plan for a sparse vector; this one is for {self.plan.contender}"
@@ -85,7 +95,7 @@ class Line:
         for name in ("threshold", "budget"):
             if getattr(self, name) is None:
                 raise refuse(name, None, "given here")
-        if self._stated("budget") <= 0:
+        if self.stated("budget") <= 0:
             raise refuse("budget", self.budget, "positive")
         if self.mechanism is not None and self.mechanism not in MECHANISMS:
             raise refuse("mechanism", self.mechanism, "one of " + ", ".join(MECHANISMS))
@@ -97,9 +107,20 @@ class Line:
     @property
     def by_hand(self) -> bool:
         """Whether the noise, or how it is used, was stated instead of left to the planner."""
-        return self.noise is not None or self.clip is not None or self.keep_threshold
+        return self.noise is not None or self.clip is not None or self.resample is not None
 
-    def _stated(self, name: str) -> Fraction:
+    @property
+    def parts(self) -> int:
+        """Into how many equal parts the budget goes: one for the names, and one for the values where they are asked."""
+        return 2 if self.how_much else 1
+
+    @property
+    def part(self) -> float:
+        """What the names may cost, and the values as much."""
+        return share(no_more_than(self.stated("budget")), self.parts)
+
+    def stated(self, name: str) -> Fraction:
+        """A number as it was given, exactly."""
         value = getattr(self, name)
         return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
@@ -112,7 +133,7 @@ class Line:
 
     def on_scale(self, unit: Fraction) -> float:
         """The threshold on the scale of the queries, of which one is ``unit`` in the readings'."""
-        return float(self._stated("threshold") / unit)
+        return float(self.stated("threshold") / unit)
 
     def job(self, family: QueryFamily, *, questions: int, unit: Fraction, epsilon: float | None = None) -> Job | None:
         """The planner's job; None where no value can be on both sides of the line."""
@@ -127,8 +148,8 @@ class Line:
             asked="crossings",
             family=family,
             count=questions,
-            epsilon=epsilon or no_more_than(self._stated("budget")),
-            delta=no_more_than(self._stated("delta")) if self.delta else 0.0,
+            epsilon=epsilon or self.part,
+            delta=no_more_than(self.stated("delta")) if self.delta else 0.0,
             threshold=threshold,
             share=share,
             public=public,
@@ -147,31 +168,24 @@ class Line:
         if self.plan is not None:
             return planned(self.plan, family, unit=unit)
         threshold = self.on_scale(unit)
-        budget = no_more_than(self._stated("budget"))
+        resample = self.resample is not False
         clip = None if self.clip is None else (float(_exact(self.clip[0]) / unit), float(_exact(self.clip[1]) / unit))
         near = family if clip is None else self._near(family, threshold, clip, unit=unit)
         if self.noise is None:
             found = usual_noise(
                 near,
                 threshold=threshold,
-                budget=budget,
+                budget=self.part,
                 questions=questions,
                 above=expect,
-                keep_threshold=self.keep_threshold,
+                resample=resample,
             )
             noise = found.sigma_threshold, found.sigma_query
         else:
             of_line, of_question = float(_exact(self.noise[0]) / unit), self.noise[1]
             usual = usual_ratio(family) * of_line
             noise = of_line, usual if of_question is None else float(_exact(of_question) / unit)
-        return Settings(
-            family=family,
-            threshold=threshold,
-            budget=budget,
-            clip=clip,
-            keep_threshold=self.keep_threshold,
-            noise=noise,
-        )
+        return Settings(family=family, threshold=threshold, budget=self.part, clip=clip, resample=resample, noise=noise)
 
     def _near(self, family: QueryFamily, threshold: float, clip: tuple[float, float], *, unit: Fraction) -> QueryFamily:
         """The family cut around the line; a refusal speaks in the readings' unit."""
@@ -180,7 +194,7 @@ class Line:
         except InvalidParameter:
             ends = " to ".join(f"{end * float(unit):.10g}" for end in (family.lower, family.upper))
             widths = ",".join(shown(_exact(width)) for width in self.clip or ())
-            line = shown(self._stated("threshold"))
+            line = shown(self.stated("threshold"))
             raise InvalidParameter(
                 f"‹clip› must be wide enough to leave a range around the threshold, {line}, within {ends}; "
                 f"got {widths}",
@@ -194,14 +208,14 @@ def _exact(value: Number) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything public about a watch, on the scale of the queries; ``noise`` or a ``plan`` says which mechanism."""
+    """Everything public about the names, on the scale of the queries; ``noise`` or a ``plan`` says which mechanism."""
 
     family: QueryFamily
     threshold: float
     budget: float
     delta: float = 0.0
     clip: tuple[float, float] | None
-    keep_threshold: bool
+    resample: bool
     noise: tuple[float, float] | None = None
     plan: Plan | None = None
 
@@ -224,7 +238,7 @@ class Settings:
             watcher,
             budget=self.budget if filter is None else None,
             filter=filter,
-            resample=not self.keep_threshold,
+            resample=self.resample,
             clip=self.clip,
             outside="clip",
             entropy=entropy,
@@ -236,7 +250,7 @@ class Settings:
 
         if self.plan is not None:
             return self.plan
-        kind = f"sparse-{'kept' if self.keep_threshold else 'fresh'}{'' if self.clip is None else '-clipped'}"
+        kind = f"sparse-{'fresh' if self.resample else 'kept'}{'' if self.clip is None else '-clipped'}"
         parameters = dict(zip(("scale_threshold", "scale_query"), self.noise or (), strict=False))
         if self.clip is not None:
             parameters |= {"clip_below": self.clip[0], "clip_above": self.clip[1]}
@@ -260,7 +274,7 @@ def planned(plan: Plan, family: QueryFamily, *, unit: Fraction) -> Settings:
         budget=plan.epsilon,
         delta=plan.delta,
         clip=plan.sparse_parameters.clip,
-        keep_threshold=plan.sparse is None or not plan.sparse.resample,
+        resample=plan.sparse is not None and plan.sparse.resample,
         plan=fitted,
     )
 
@@ -271,7 +285,7 @@ def usual_ratio(family: QueryFamily) -> float:
 
 
 def usual_noise(
-    family: QueryFamily, *, threshold: float, budget: float, questions: int, above: int, keep_threshold: bool
+    family: QueryFamily, *, threshold: float, budget: float, questions: int, above: int, resample: bool
 ) -> GaussianAboveThreshold:
     """The least noise with which the expectation fits the budget; ``family`` as it is after clipping.
 
@@ -280,7 +294,7 @@ def usual_noise(
 
     >>> from dpselect.privacy.family import QueryFamily
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
-    >>> watcher = usual_noise(family, threshold=0.5, budget=1.0, questions=365, above=36, keep_threshold=False)
+    >>> watcher = usual_noise(family, threshold=0.5, budget=1.0, questions=365, above=36, resample=True)
     >>> watcher.loss(below=11, above=1) <= 1 / 37, watcher.sigma_query == watcher.sigma_threshold
     (True, True)
     """
@@ -288,7 +302,7 @@ def usual_noise(
 
     counts = {"below": max(questions - above, 0), "above": above}
     share = budget
-    if not keep_threshold:
+    if resample:
         counts, share = {"below": math.ceil(questions / above), "above": 1}, budget / (above + 1)
     return GaussianAboveThreshold.calibrated(
         family, threshold=threshold, epsilon=share, ratio=usual_ratio(family), **counts

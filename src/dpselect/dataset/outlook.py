@@ -142,6 +142,6 @@ def remedy(line: Line, family: QueryFamily, *, questions: int, unit: Fraction) -
             except DPSelectError:
                 continue
             if found is not None and Outlook(prediction=found, questions=questions).useful:
-                enough = at_most(epsilon, digits=2)
+                enough = at_most(epsilon * line.parts, digits=2)
                 return f"a budget of {enough} would do on such data; so may longer periods, or more people"
     return "ask about longer periods, or about more people"

@@ -15,6 +15,7 @@ from dpselect.dataset.peak_plan import PeakPlan, noise_in_words, note, plan_peak
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
 from dpselect.report.rounding import at_most
+from dpselect.report.words import plural
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.outcomes import Noise
@@ -117,7 +118,7 @@ class Peak(Answer):
         found = Finding(
             question=f"For which {what} is {dataset.measured(plan.candidates)} {plan.goal}?"
             if plan.top == 1
-            else f"For which {plan.top} {_plural(what)} is {dataset.measured(plan.candidates)} {plan.goal}, in order?",
+            else f"For which {plan.top} {plural(what)} is {dataset.measured(plan.candidates)} {plan.goal}, in order?",
             answer=self._told(0) if plan.top == 1 else self.label,
             details=self._details(),
             spending=Spending(spent=(self.epsilon,), above=(), budget=self.epsilon),
@@ -152,7 +153,3 @@ class Peak(Answer):
             both = f"pure ε = {at_most(self.epsilon)}; as zCDP ρ = {at_most(plan.rho)}"
             entries.append(("Cost", f"{both}. The promise here is the pure one"))
         return tuple(entries)
-
-
-def _plural(word: str) -> str:
-    return word[:-1] + "ies" if word.endswith("y") and word[-2] not in "aeiou" else word + "s"

@@ -56,7 +56,9 @@ class Answers:
     (2, True)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by: dict[str, str] | None = None) -> None:
+        #: How the answers are drawn now, and how the earlier ones were: public, and no part of the question.
+        self.by, self.by_then = by, by
         #: The answers of earlier stretches, for those who ask again.
         self._earlier: list[tuple[bool, str]] = []
         #: How many are in the ledger, and those that are not yet.
@@ -101,6 +103,7 @@ class Answers:
         for place in range(len(self._earlier) - content["first"], content["count"]):
             self._earlier.append((place in above, names[4 * place : 4 * place + 4].strip()))
         self._kept = len(self._earlier)
+        self.by_then = content.get("by", self.by_then)
         self.ended = self.ended or content["ended"]
 
     def charged(self) -> None:
@@ -116,6 +119,7 @@ class Answers:
             "above": [place for place, (above, _) in enumerate(fresh) if above],
             "names": "".join(name.ljust(4) for _, name in fresh) if any(name for _, name in fresh) else "",
             "ended": self.ended,
+            **({} if self.by is None else {"by": self.by}),
         }
 
     def kept(self) -> None:

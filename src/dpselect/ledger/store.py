@@ -208,7 +208,7 @@ class Ledger:
         else:
             return self.settle(reservation, answer)
         # Outside the handler: where the ledger has gone, its error alone is seen, whatever the draw came to.
-        self._lose(reservation)
+        self.lose(reservation)
         raise problem
 
     def ask_many(self, questions: Iterable[Asking], *, together: int = 32) -> Iterator[Answered]:
@@ -247,7 +247,7 @@ class Ledger:
             for one, held in zip(asked, turn.reserved, strict=False):
                 if held.settled is None:
                     if turn.draw(held, one):
-                        self._lose(held)
+                        self.lose(held)
                 else:
                     turn.drawn.append((held, None))
                 if turn.failed:
@@ -343,10 +343,10 @@ class Ledger:
             if settled.body == LOST:
                 raise _lost(reservation.number)
             return Answered(settled, repeated=not mine)
-        self._lose(reservation)
+        self.lose(reservation)
         raise problem
 
-    def _lose(self, reservation: Reservation) -> None:
+    def lose(self, reservation: Reservation) -> None:
         """Nothing more is drawn under a reservation, and all of it stays charged."""
         settled, _ = self._settle(reservation, reservation.entry.amounts, LOST)
         self.holding = Reservation(reservation.entry, settled)

@@ -56,8 +56,9 @@ class Stretches:
         self.charged = NOTHING
         #: What stands in the stretches that ended before, in order, and what was charged up to each.
         self.earlier: list[tuple[Any, Amounts]] = []
-        #: The entry of the first one.
+        #: The entry of the first one, and when an earlier process made it.
         self.first: int | None = None
+        self.since: str | None = None
         self._place = 0
         #: Whether an interruption left it open what is charged; nothing more is reserved then.
         self.uncertain = False
@@ -120,6 +121,7 @@ class Stretches:
             if self._left_open is not None:
                 raise LedgerError("the stream's stretches are out of order; run `dpselect ledger verify`")
             self.first = found.number if self.first is None else self.first
+            self.since = self.since or found.entry.at
             self._place += 1
             if found.settled is None:
                 self._left_open = found

@@ -192,16 +192,15 @@ class Plan:
         """In which way the plan is for something else, in words that differ where the two do."""
         made = self.family
         if not (math.isclose(made.lower, family.lower, abs_tol=1e-12) and math.isclose(made.upper, family.upper)):
-            ends = ((one.lower, one.upper) for one in (made, family))
-            return "queries in [{!r}, {!r}], but these are in [{!r}, {!r}]".format(
-                *(end for two in ends for end in two)
-            )
+            then, here = (f"{one.lower:.10g} to {one.upper:.10g}" for one in (made, family))
+            return f"values from {then}, but here they go from {here}"
         if family.sensitivity > made.sensitivity * (1.0 + _ROUNDING):
-            return f"Δ ≤ {made.sensitivity!r}, but here one person moves a query by up to {family.sensitivity!r}"
+            then, here = (f"{one.sensitivity * unit:.6g}" for one in (made, family))
+            return f"values that one person moves by up to {then}, but here it is up to {here}"
         if made.monotone and not family.monotone:
-            return "monotone queries (people added, never replaced), but these are not"
+            return "people who are added or taken out, but here they may be replaced, or may lower a value"
         if self.unit is not None and not math.isclose(self.unit, unit):
-            return f"queries of which 1 is {self.unit:g} in the readings' unit, but here it is {unit:g}"
+            return f"values up to {made.upper * self.unit:g}, but here they go up to {family.upper * unit:g}"
         return None
 
     @property

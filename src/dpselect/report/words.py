@@ -36,6 +36,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
+def plural(word: str) -> str:
+    """More than one of them.
+
+    >>> plural("day"), plural("category")
+    ('days', 'categories')
+    """
+    return word[:-1] + "ies" if word.endswith("y") and word[-2] not in "aeiou" else word + "s"
+
+
 def family_in_words(family: QueryFamily) -> str:
     """What the queries of a family promise, in a few words."""
     ends = ", ".join(shown(Fraction(repr(end))) for end in (family.lower, family.upper))
