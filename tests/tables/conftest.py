@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import random
 import sqlite3
 import warnings
@@ -31,7 +32,9 @@ def spark_process():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        session = spark_session({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "3"})
+        master = os.environ.get("DPSELECT_SPARK_MASTER", "local[2]")
+        session = spark_session({"spark.master": master, "spark.sql.shuffle.partitions": "3"})
+        assert session.sparkContext.master == master
         yield session
         session.stop()
         gc.collect()

