@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import ibis
@@ -16,6 +16,8 @@ import pytest
 from dpselect.errors import SourceError
 from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source
 from dpselect.tables.contributions import candidate_totals
+from dpselect.tables.passes import fetched
+from dpselect.tables.rows import described_rows
 
 OCTOBER_ON = {
     "day": Calendar("2013-03-25", "2013-12-30"),
@@ -215,3 +217,34 @@ def test_the_question_can_be_put_to_warehouses(dialect, every):
     for time in kinds:
         sql = ibis.to_sql(candidate_totals(table, ask(time=time), calendar), dialect=dialect)
         assert "GROUP BY" in sql
+
+
+def odd_texts(count: int) -> list[str]:
+    """Times and numbers, most of them with a sign put in, left out or exchanged."""
+    chance, signs, texts = random.Random(7), "0123456789-+:. TZtzeE_/xX\t\n\r٣", []
+    fixed = ["2013-02-28", "2012-02-29", "2013-02-29", "2013-02-28 24:00", "2013-02-28T23:59", "2013-2-8 5:1:1.5"]
+    fixed += ["nan", "inf", "Infinity", "1e2", "12e150", "1_0", "0x1", "+1", "9" * 121, "1" * 305, "1e-400", "07", ""]
+    for _ in range(count):
+        moment = datetime(2013, 2, 27) + timedelta(seconds=chance.choice([1, 60, 3600, 86400]) * chance.randint(-9, 99))
+        number = chance.choice([chance.uniform(-20, 20), chance.randint(0, 12), round(chance.uniform(0, 12), 3)])
+        text = chance.choice([str(moment), f"{moment:%Y-%m-%dT%H:%M}", f"{moment:%Y-%m-%d %H:%M}", str(number), *fixed])
+        if chance.random() < 0.6:
+            place = chance.randint(0, len(text))
+            text = text[:place] + chance.choice(["", *signs]) + text[place + chance.randint(0, 1) :]
+        texts.append(text)
+    return texts
+
+
+def test_what_duckdb_reads_at_once_is_what_the_patterns_read():
+    """Row by row: Polars has nothing but the patterns."""
+    texts = odd_texts(6000)
+    table = pa.table({"user": [f"{number:06d}" for number in range(len(texts))], "text": texts})
+    for candidates in (Calendar("2013-02-27T05:00", "2013-03-01", every="hour"), Calendar("2012-02-01", "2013-12-31")):
+        found = []
+        for backend in ("duckdb", "polars"):
+            asked = described_rows(open_source(table, backend=backend), ask(time="text", value="text"), candidates)
+            found.append(fetched(asked.select("person", "key", "reading"), doing="reading").sort_by("person"))
+        for name in ("key", "reading"):
+            read, judge = (rows[name].to_pylist() for rows in found)
+            assert [three for three in zip(texts, read, judge, strict=True) if three[1] != three[2]] == []
+            assert sum(value is not None for value in read) > 500

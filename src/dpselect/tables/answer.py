@@ -117,7 +117,8 @@ def bounded_query(
     totals_asked = candidate_totals(table, question, candidates)
     with watched(table, progress):
         counted = fetched(totals_asked, doing="answering the question").to_pydict()
-    by_key = dict(zip(counted["key"], counted["total"], strict=True))
+    found = zip(counted["key"], counted["total"], strict=True)
+    by_key = {key: total for key, total in found if key is not None and 0 <= key < len(candidates)}
     if not by_key:
         refuse_unread_table(table, question, candidates)
     # More persons than the public N must not push a query out of its range; the cut keeps Δ and direction.

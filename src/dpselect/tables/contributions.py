@@ -7,13 +7,16 @@ from dpselect.tables.curator import CuratorReport
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import Question
 from dpselect.tables.readings import rounded_quotient, steps
-from dpselect.tables.rows import described_rows, listed, slot_keys, usable_rows
+from dpselect.tables.rows import described_rows, listed, slot_keys, slotted_rows, usable_rows
 from dpselect.tables.source import Table
 
 
 def candidate_totals(table: Table, question: Question, candidates: Candidates) -> Table:
-    """``key`` and ``total``: the steps of all persons, for each candidate that has any."""
-    each = contributions(usable_rows(table, question, candidates), question)
+    """``key`` and ``total``: the steps of all persons, for each candidate that has any.
+
+    What has another key than a candidate's number is made of rows that do not count.
+    """
+    each = contributions(slotted_rows(table, question, candidates), question)
     summed = each.group_by("slot").agg(total=each["steps"].sum())
     return summed.select(key=slot_keys(summed["slot"], candidates), total="total")
 

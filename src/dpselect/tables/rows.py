@@ -48,6 +48,27 @@ def usable_rows(table: Table, question: Question, candidates: Candidates) -> Tab
     )
 
 
+def slotted_rows(table: Table, question: Question, candidates: Candidates) -> Table:
+    """The rows that count; on DuckDB, of tables with texts to read, also the others, with no slot.
+
+    Leaving rows out, DuckDB would read each text twice: to see whether it counts, and to take it.
+    """
+    import ibis
+
+    _check(table, question, candidates)
+    names = (question.time, question.value)
+    texts = [name for name in names if name and table[name].type().is_string()]
+    if engine_of(table) != "duckdb" or not (texts or question.shape == "wide"):
+        return usable_rows(table, question, candidates)
+    rows = described_rows(table, question, candidates)
+    counts = rows["person"].notnull() & rows["reading"].notnull()
+    if question.shape != "wide":
+        counts &= listed(rows["key"], question, candidates)
+    return rows.select(
+        "person", "stamp", "reading", slot=ibis.ifelse(counts, rows["key"], ibis.null(rows["key"].type()))
+    )
+
+
 def slot_keys(slot: Expression, candidates: Candidates) -> Expression:
     """The number of the candidate a slot stands for, worked out in the engine: it alone knows what it grouped."""
     if slot.type().is_date() and isinstance(candidates, Calendar):
