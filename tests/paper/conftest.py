@@ -10,7 +10,7 @@ import pytest
 
 from dpselect.paper import run
 from dpselect.paper.datasets import DATA_VARIABLE
-from dpselect.paper.sizes import TINY
+from dpselect.paper.figure import TINY
 
 
 @pytest.fixture(scope="session")

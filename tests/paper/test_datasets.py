@@ -15,7 +15,7 @@ import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.paper.datasets import DATA_VARIABLE, SERIES, load
-from dpselect.paper.fetching import fetch_bikes
+from dpselect.paper.sources import fetch_bikes, low_carbon_london
 
 LENGTHS = {
     "uci": 731,
@@ -200,3 +200,36 @@ def test_a_dead_server_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with pytest.raises(SourceError, match="could not be downloaded"):
         fetch_bikes(tmp_path / "fetched", url="http://127.0.0.1:9/bikes.zip")
+
+
+# Low Carbon London's files per home, through the tables room, to the totals that are published beside them.
+
+
+def test_missing_readings_count_as_rows_and_add_nothing(tmp_path: Path) -> None:
+    days = "LCLid,day,energy_sum\na,2012-01-02,1.25\nb,2012-01-02,\na,2012-01-01,2\nc,2012-01-01,4\nc,2012-01-02,8\n"
+    (tmp_path / "block_0.csv").write_text(days)
+    (tmp_path / "homes.csv").write_text("LCLid,Acorn\na,ACORN-A\nb,ACORN-U\nc,ACORN-\n")
+    path = low_carbon_london(tmp_path / "block_*.csv", households=tmp_path / "homes.csv", out=tmp_path)
+    assert path.read_text().split() == [
+        "day,energy_sum_5564,households_5564",
+        "2012-01-01,2.0,1",
+        "2012-01-02,1.25,2",
+    ]
+    # What was written is what the figures read.
+    assert SERIES["lcl"].read(path).tolist() == [1.0, 0.625]
+
+
+def test_a_source_without_the_columns_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "homes.csv").write_text("LCLid,Acorn\na,ACORN-A\n")
+    with pytest.raises(SourceError, match="has no column 'day'"):
+        low_carbon_london(tmp_path / "homes.csv", households=tmp_path / "homes.csv", out=tmp_path)
+
+
+@pytest.mark.slow
+def test_the_real_readings_add_up_to_the_real_totals(real_data: Path, tmp_path: Path) -> None:
+    wide = pd.read_csv(real_data / "lcl_daily.csv.gz", index_col="LCLid")
+    long = wide.stack().rename_axis(["LCLid", "day"]).rename("energy_sum").reset_index()
+    path = low_carbon_london(long, households=real_data / "lcl_households.csv", out=tmp_path)
+    found, expected = pd.read_csv(path), pd.read_csv(real_data / "lcl_daily_totals.csv")
+    assert found["day"].tolist() == expected["day"].tolist()
+    assert np.allclose(found["energy_sum_5564"], expected["energy_sum_5564"], atol=0.01)

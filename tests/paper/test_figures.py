@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 
 from dpselect.paper import FIGURES, above_threshold, offline
-from dpselect.paper.corrections import CORRECTIONS
+from dpselect.paper.figure import QUICK, TINY
 from dpselect.paper.noisy_max import CURVES, HEAT_MAP
 from dpselect.paper.offline import accuracy, cost_of
 from dpselect.paper.online import cost_of_f1, frontier
-from dpselect.paper.quadrature import QUADRATURE
-from dpselect.paper.sizes import QUICK, TINY
+from dpselect.paper.slips import CORRECTIONS, QUADRATURE
 
 DATA_FIGURES = {"offline-near", "offline-lcl", "offline-uci", "online-uci", "online-lcl", "spend-uci", "spend-lcl"}
 DATA_FIGURES |= {"separation", "budget-stop", "cap", "ablation", "transfer"}
@@ -24,7 +23,7 @@ DATA_FIGURES |= {"separation", "budget-stop", "cap", "ablation", "transfer"}
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_drawn_from_the_table_alone_and_marks_stand_ins(tiny_run: Path, name: str) -> None:
     table = pd.read_csv(tiny_run / "tables" / f"{name}.csv")
-    figure = FIGURES[name].draw(table)
+    figure = FIGURES[name].drawn(table)
     places = [(axis, axis.get_subplotspec()) for axis in figure.axes]
     assert places
     assert all(axis.get_xlabel() for axis, place in places if place is not None and place.is_last_row())

@@ -14,8 +14,8 @@ import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.paper import monte_carlo, monte_carlo_gpu
+from dpselect.paper.figure import TINY
 from dpselect.paper.monte_carlo_gpu import SOURCE, SUMS, estimate_from
-from dpselect.paper.sizes import TINY
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 
 #: What a processor needs to compile the kernel as C++, one thread per block.

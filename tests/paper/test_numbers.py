@@ -17,15 +17,15 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
-from dpselect.paper import FIGURES, baselines
+from dpselect.paper import FIGURES
 from dpselect.paper.above_threshold import before
-from dpselect.paper.corrections import CORRECTIONS, counter_example
+from dpselect.paper.figure import TINY
 from dpselect.paper.monte_carlo import predicted_spread
 from dpselect.paper.noisy_max import accounts
 from dpselect.paper.offline import accuracy
-from dpselect.paper.online import gaussian
-from dpselect.paper.separation import ratios
-from dpselect.paper.sizes import TINY
+from dpselect.paper.passes import READINGS, run_curve
+from dpselect.paper.published import gaussian, ratios
+from dpselect.paper.slips import CORRECTIONS, counter_example
 from dpselect.privacy.family import QueryFamily
 
 X = np.linspace(-15.0, 40.0, 550_001)
@@ -103,7 +103,7 @@ def shown(method: str, **setting: float) -> float:
 
 
 def curve_of(sigma: float) -> np.ndarray:
-    return baselines.run_curve(population=6946, threshold=0.575, sigma_threshold=sigma)
+    return run_curve(population=6946, threshold=0.575, sigma_threshold=sigma)
 
 
 UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3)
@@ -178,17 +178,17 @@ NUMBERS: dict[str, tuple[Callable[[], float], Callable[[], float], float]] = {
         1e-3,
     ),
     "Whitehouse, 273 runs, δ per run": (
-        lambda: float(baselines.per_run_cost(curve_of(0.09), rounds=273, delta=N)),
+        lambda: float(READINGS["per run"](curve_of(0.09), rounds=273, delta=N)),
         lambda: whitehouse(tight(zhu_wang(0.575, 0.09, N), N), 273, N),
         1e-3,
     ),
     "Whitehouse, 273 runs, δ in all": (
-        lambda: float(baselines.in_all_cost(curve_of(0.09), rounds=273, delta=N)[0]),
+        lambda: float(READINGS["in all"](curve_of(0.09), rounds=273, delta=N)),
         lambda: whitehouse(tight(zhu_wang(0.575, 0.09, N), N / 546), 273, N / 2),
         1e-3,
     ),
     "Whitehouse, 273 runs, Section 2's conversion": (
-        lambda: float(baselines.printed_cost(curve_of(0.09), rounds=273, delta=N)),
+        lambda: float(READINGS["printed"](curve_of(0.09), rounds=273, delta=N)),
         lambda: whitehouse(markov(zhu_wang(0.575, 0.09, N), N), 273, N),
         1e-3,
     ),

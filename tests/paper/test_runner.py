@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -16,8 +17,8 @@ import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.paper import FIGURES, run, runner
-from dpselect.paper.figure import Part, Table
-from dpselect.paper.sizes import TINY
+from dpselect.paper.figure import TINY, Part, Table
+from dpselect.paper.work import Store
 
 
 def test_every_figure_and_table_is_written(tiny_run: Path) -> None:
@@ -51,26 +52,30 @@ def test_a_second_run_computes_nothing_and_gives_the_same_tables(
     kept = tmp_path / "again"
     kept.mkdir()
     (kept / "cache").symlink_to(tiny_run / "cache")
-    monkeypatch.setattr(runner, "_measured", _never)
+    for name in ("loss-threshold", "spend-uci"):
+        monkeypatch.setitem(FIGURES, name, replace(FIGURES[name], measure=_never))
     run(["loss-threshold", "spend-uci"], out=kept, size=TINY, jobs=1)
     for name in ("loss-threshold", "spend-uci"):
         assert (kept / "tables" / f"{name}.csv").read_bytes() == (tiny_run / "tables" / f"{name}.csv").read_bytes()
+    with pytest.raises(AssertionError, match="computed again"):
+        run(["loss-threshold"], out=tmp_path / "elsewhere", size=TINY, jobs=1)
 
 
-def _never(name: str, part: Part, data: Path | None) -> Table:
-    raise AssertionError(f"{name} was computed again")
+def _never(part: Part, *, data: Path | None) -> Table:
+    raise AssertionError(f"{part} was computed again")
 
 
 def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
+    calls: list[Part] = []
+    figure = FIGURES["heatmap-at"]
 
-    def until_third(name: str, part: Part, data: Path | None) -> Table:
-        calls.append(name)
+    def until_third(part: Part, *, data: Path | None) -> Table:
+        calls.append(part)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return FIGURES[name].measure(part, data=data)
+        return figure.measure(part, data=data)
 
-    monkeypatch.setattr(runner, "_measured", until_third)
+    monkeypatch.setitem(FIGURES, "heatmap-at", replace(figure, measure=until_third))
     with pytest.raises(KeyboardInterrupt):
         run(["heatmap-at"], out=tmp_path, size=TINY, jobs=1)
     assert len(list((tmp_path / "cache").glob("*.parquet"))) == 2
@@ -79,7 +84,7 @@ def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path, monkeypatch: pytes
 
 
 def test_other_parameters_and_other_data_are_not_taken_from_the_cache(tmp_path: Path) -> None:
-    store = runner.Store(tmp_path)
+    store = Store(tmp_path)
     part: Part = {"series": "uci", "fingerprint": "a"}
     store.put("spend-uci", part=part, table=pd.DataFrame({"x": [1.0]}))
     assert store.get("spend-uci", part=part) is not None
@@ -88,7 +93,7 @@ def test_other_parameters_and_other_data_are_not_taken_from_the_cache(tmp_path: 
 
 
 def test_a_kept_table_is_exactly_the_one_computed(tmp_path: Path) -> None:
-    store = runner.Store(tmp_path)
+    store = Store(tmp_path)
     table = FIGURES["loss-threshold"].compute(TINY)
     store.put("loss-threshold", part={}, table=table)
     pd.testing.assert_frame_equal(store.get("loss-threshold", part={}), table, check_exact=True)
@@ -96,7 +101,7 @@ def test_a_kept_table_is_exactly_the_one_computed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [b"", b"PAR1 cut short"])
 def test_a_damaged_part_is_computed_again(tmp_path: Path, left: bytes) -> None:
-    store, part, table = runner.Store(tmp_path), {"a": 1}, pd.DataFrame({"x": [1.0]})
+    store, part, table = Store(tmp_path), {"a": 1}, pd.DataFrame({"x": [1.0]})
     store.put("loss-threshold", part=part, table=table)
     assert store.get("loss-threshold", part=part) is not None
     store.path("loss-threshold", part=part).write_bytes(left)
@@ -204,7 +209,7 @@ SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from dpselect.paper import run
-from dpselect.paper.sizes import FULL
+from dpselect.paper.figure import FULL
 if __name__ == "__main__":
     run(["monte-carlo"], out=sys.argv[1], size=FULL, jobs=2, progress="rich")
 """

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dpselect.paper.catalogue import FIGURES as FIGURES
+from dpselect.paper.runner import FIGURES as FIGURES
 from dpselect.paper.runner import run as run
 
 __all__ = ["FIGURES", "run"]

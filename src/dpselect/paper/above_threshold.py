@@ -17,10 +17,8 @@ import pandas as pd
 from scipy.special import ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.paper.claims import Claim, held_if
-from dpselect.paper.figure import Figure, Part, Table, generator_of
-from dpselect.paper.sizes import Size
-from dpselect.paper.style import cells, drawn, equal_line, panels, plain_log, ramp, short
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if
+from dpselect.paper.style import heat_map, label, legend, panels, plain_log, ramp, short
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.profiles import selection_epsilon
@@ -111,48 +109,37 @@ def _best_before(table: Table) -> Any:
     return table[["before_profile", "before_numerical"]].min(axis=1)
 
 
-@drawn
 def _draw_map(table: Table) -> Any:
     """As published above, against the stronger guarantee below, one colour scale."""
     from matplotlib.patheffects import Normal, Stroke
 
     outline = [Stroke(linewidth=3.6, foreground="white"), Normal()]
     figure, axes = panels(2, columns=3, width=11.5, height=7.0, sharex=True, sharey=True)
-    thresholds = sorted(table["threshold"].unique())
     rows = {
         "against Zhu–Wang as published\n(the paper's comparison)": table["after"] - table["before_published"],
         "against the best guarantee\nfor a run capped at t": table["after"] - _best_before(table),
     }
+    lines = {
+        "median_stop": ("--", "median stopping time, all-zeros stream"),
+        "late_stop": (":", "80th percentile of the stopping time"),
+    }
     reach = max(float(np.abs(gap).max()) for gap in rows.values())
     mesh: Any = None
     for row, (name, gap) in zip(axes, rows.items(), strict=True):
-        for axis, threshold in zip(row, thresholds, strict=True):
-            here = table.assign(gap=gap)[table["threshold"] == threshold]
+        for axis, (_, here) in zip(row, table.assign(gap=gap).groupby("threshold"), strict=True):
             grid = here.pivot(index="step", columns="sigma_threshold", values="gap")
-            mesh = axis.pcolormesh(
-                cells(grid.columns), cells(grid.index), grid.to_numpy(), cmap="RdBu_r", vmin=-reach, vmax=reach
-            )
-            equal_line(axis, grid)
-            stops = here.drop_duplicates("sigma_threshold").sort_values("sigma_threshold")
-            for column, style, label in (
-                ("median_stop", "--", "median stopping time, all-zeros stream"),
-                ("late_stop", ":", "80th percentile of the stopping time"),
-            ):
-                axis.plot(
-                    stops["sigma_threshold"], stops[column], style, color="black", label=label, path_effects=outline
-                )
-            axis.set_ylim(cells(grid.index)[[0, -1]])
-            axis.set_xlim(cells(grid.columns)[[0, -1]])
-            axis.grid(False)
+            mesh = heat_map(axis, grid, vmin=-reach, vmax=reach)
+            stops = here.drop_duplicates("sigma_threshold").sort_values("sigma_threshold").set_index("sigma_threshold")
+            for column, (style, said) in lines.items():
+                axis.plot(stops.index, stops[column], style, color="black", label=said, path_effects=outline)
         row[0].set_ylabel(f"{name}\nhalting step t")
-    for axis, threshold in zip(axes[0], thresholds, strict=True):
+    for axis, threshold in zip(axes[0], sorted(table["threshold"].unique()), strict=True):
         axis.set_title(f"ρ = {threshold:g}")
-    for axis in axes[-1]:
-        axis.set_xlabel(r"threshold noise $\sigma_X$")
-    label = "realised loss after the run − guarantee before it\n(blue: the loss is lower)"
-    figure.colorbar(mesh, ax=axes, label=label, pad=0.01, aspect=35)
+    label(axes, across=r"threshold noise $\sigma_X$")
+    said = "realised loss after the run − guarantee before it\n(blue: the loss is lower)"
+    figure.colorbar(mesh, ax=axes, label=said, pad=0.01, aspect=35)
     axes[0, 0].plot([], [], color="black", linewidth=1.2, label="equal")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    legend(figure, axes[0, :1], columns=3)
     return figure
 
 
@@ -253,7 +240,6 @@ def _losses(part: Part, *, data: Path | None) -> Table:
     return pd.DataFrame({"step": step, "threshold": threshold} | found)
 
 
-@drawn
 def _draw_losses(table: Table) -> Any:
     """Three panels on the same axes; dots mark each curve's least loss."""
     figure, axes = panels(columns=3, width=11.5, height=4.0, sharex=True, sharey=True)
@@ -270,12 +256,10 @@ def _draw_losses(table: Table) -> Any:
             least = curve.loc[curve[name].idxmin()]
             axis.plot([least["threshold"]], [least[name]], "o", color=colour, ms=5, clip_on=False)
         axis.set_title(title)
-        axis.set_yscale("log")
-        axis.set_xlabel("public threshold ρ")
-    plain_log(axes[0, 0].yaxis)
-    axes[0, 0].set_ylabel("realised loss ε of halting at step t")
+    plain_log(axes[0, 0], "y")
+    label(axes, across="public threshold ρ", up="realised loss ε of halting at step t")
     axes[0, 0].plot([], [], "o", color="#777777", ms=5, label="least")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(steps) + 1)
+    legend(figure, axes[0, :1], columns=len(steps) + 1)
     return figure
 
 

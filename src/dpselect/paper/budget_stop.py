@@ -17,23 +17,28 @@ import pandas as pd
 
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.paper.baselines import advanced, in_all_cost, reserve, run_curve
-from dpselect.paper.claims import Claim, held_if, over_readings
-from dpselect.paper.datasets import Series, load
-from dpselect.paper.figure import Figure, Part, Table, generator_of, is_simulated
-from dpselect.paper.online import gaussian, interval
-from dpselect.paper.sizes import Size
-from dpselect.paper.stopping import (
+from dpselect.paper.datasets import Series, load, part_of
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, interval, series_in
+from dpselect.paper.passes import (
+    Days,
+    Passes,
+    advanced,
     answered,
+    f1_scores,
+    in_all_cost,
     most_rounds,
     pure_days,
-    renyi_rounds,
     repaired_days,
     reserve_days,
+    reserve_of,
     rounds_days,
+    run_curve,
+    tops_days,
+    verdicts_of,
 )
-from dpselect.paper.style import COLOURS, drawn, note_simulated, panels, plain_log
-from dpselect.paper.watching import f1_scores, loss_of, spent_by_day, verdicts_of
+from dpselect.paper.published import gaussian
+from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
+from dpselect.privacy.conversions import renyi_to_approximate
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi
 
@@ -62,23 +67,16 @@ SOUND = ("fsrc split", "repaired", "pure")
 
 def _parts(size: Size, *, data: Path | None) -> list[Part]:
     sigmas = np.geomspace(0.03, 0.3, max(4, size.curve // 2)).tolist()
+    rest: Any = {"data": data, "runs": size.runs, "sigmas": sigmas}
     return [
-        {
-            "series": name,
-            "fingerprint": load(name, data=data).fingerprint,
-            "threshold": threshold,
-            "epsilon": epsilon,
-            "guesses": list(guesses),
-            "runs": size.runs,
-            "sigmas": sigmas,
-        }
+        part_of(name, threshold=threshold, epsilon=epsilon, guesses=list(guesses), **rest)
         for name, threshold, epsilon, guesses in PANELS
     ]
 
 
-def stops(watch: GaussianAboveThreshold, *, verdicts: Any, series: Series, epsilon: float) -> dict[str, Any]:
+def _stops(watch: GaussianAboveThreshold, passes: Passes, *, series: Series, epsilon: float) -> dict[str, Days]:
     """Answered days per pass under every filter, at total δ = 1/N where it needs one."""
-    delta, days = 1.0 / series.population, len(series.values)
+    delta, days = series.delta, len(series.values)
     curve = run_curve(population=series.population, threshold=watch.threshold, sigma_threshold=watch.sigma_threshold)
     numerical = np.asarray(
         zhu_wang_renyi(
@@ -89,101 +87,80 @@ def stops(watch: GaussianAboveThreshold, *, verdicts: Any, series: Series, epsil
             sigma_query=watch.sigma_query,
         )
     )
-    shared: dict[str, Any] = {"verdicts": verdicts, "budget": epsilon}
+    whitehouse = most_rounds(lambda n: float(in_all_cost(curve, rounds=n, delta=delta)), budget=epsilon, most=days)
+    # Under a Rényi filter whose order was chosen beforehand for this budget and δ.
+    renyi = most_rounds(lambda n: renyi_to_approximate(ORDERS, n * numerical, delta=delta), budget=epsilon, most=days)
     # Never more runs than days; δ/n for each of them.
-    split = reserve(curve, delta=delta / days)
-    whitehouse = most_rounds(lambda n: float(in_all_cost(curve, rounds=n, delta=delta)[0]), budget=epsilon, most=days)
-    rounds = renyi_rounds(numerical, budget=epsilon, delta=delta, most=days)
+    split = reserve_of(curve, delta=delta / days)
     return {
-        "fsrc": reserve_days(watch, **shared, reserve=reserve(curve, delta=delta)),
-        "fsrc split": reserve_days(watch, **shared, reserve=split, rounds=days),
-        "repaired": repaired_days(watch, **shared, delta=delta),
-        "pure": pure_days(watch, **shared),
-        "in all": rounds_days(verdicts, rounds=whitehouse),
-        "renyi": rounds_days(verdicts, rounds=rounds),
+        "fsrc": reserve_days(passes, budget=epsilon, reserve=reserve_of(curve, delta=delta)),
+        "fsrc split": reserve_days(passes, budget=epsilon, reserve=split, rounds=days),
+        "repaired": repaired_days(passes, budget=epsilon, delta=delta),
+        "pure": pure_days(passes, budget=epsilon),
+        "in all": rounds_days(passes, rounds=whitehouse),
+        "renyi": rounds_days(passes, rounds=renyi),
     }
 
 
-def measure(part: Part, *, data: Path | None) -> Table:
-    """F1 and the share of answered days, per filter, σ_X and pass."""
+def _measure(part: Part, *, data: Path | None) -> Table:
+    """F1 and the share of answered days, per filter, σ_X and pass; and of Laplace's sparse vector, per guess."""
     series, generator = load(part["series"], data=data), generator_of(part)
-    threshold, days = part["threshold"], len(series.values)
-    truth = series.values >= threshold
-    settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
-    answers = verdicts_of(settings, values=series.values, passes=part["runs"], fresh=True, generator=generator)
-    shared = {
-        "series": part["series"],
-        "label": series.label,
-        "simulated": series.simulated,
-        "threshold": threshold,
-        "epsilon": part["epsilon"],
-    }
-    tables = []
-    for place, watch in enumerate(settings):
-        verdicts = answers[:, place]
-        for kind, stop in stops(watch, verdicts=verdicts, series=series, epsilon=part["epsilon"]).items():
-            f1 = f1_scores(answered(verdicts, days=stop), truth=truth)
-            row = {"kind": kind, "setting": watch.sigma_threshold, "f1": f1, "share": stop / days}
-            tables.append(pd.DataFrame(shared | row))
-    for guess in part["guesses"]:
-        laplace = LaplaceAboveThreshold.calibrated(
-            series.family(), threshold=threshold, epsilon=part["epsilon"], above=guess
-        )
-        verdicts = verdicts_of([laplace], values=series.values, passes=part["runs"], fresh=False, generator=generator)[
-            :, 0
-        ]
-        stop = np.where(verdicts.sum(axis=0) >= guess, (np.cumsum(verdicts, axis=0) >= guess).argmax(axis=0) + 1, days)
+    threshold, epsilon, days, truth = (
+        part["threshold"],
+        part["epsilon"],
+        len(series.values),
+        series.values >= part["threshold"],
+    )
+    simulated: Any = {"values": series.values, "passes": part["runs"], "generator": generator}
+    shared = {"series": part["series"]} | series.named | {"threshold": threshold, "epsilon": epsilon}
+
+    def rows(kind: str, setting: float, verdicts: Any, stop: Days) -> Table:
         f1 = f1_scores(answered(verdicts, days=stop), truth=truth)
-        tables.append(pd.DataFrame(shared | {"kind": "Laplace", "setting": guess, "f1": f1, "share": stop / days}))
+        return pd.DataFrame(shared | {"kind": kind, "setting": setting, "f1": f1, "share": stop / days})
+
+    tables = []
+    settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
+    answers = verdicts_of(settings, **simulated, fresh=True)
+    for place, watch in enumerate(settings):
+        passes = Passes(watch, answers[:, place])
+        for kind, stop in _stops(watch, passes, series=series, epsilon=epsilon).items():
+            tables.append(rows(kind, watch.sigma_threshold, passes.verdicts, stop))
+    for guess in part["guesses"]:
+        laplace = LaplaceAboveThreshold.calibrated(series.family(), threshold=threshold, epsilon=epsilon, above=guess)
+        verdicts = verdicts_of([laplace], **simulated, fresh=False)[:, 0]
+        tables.append(rows("Laplace", guess, verdicts, tops_days(verdicts, tops=guess)))
     return pd.concat(tables, ignore_index=True)
 
 
-@drawn
 def _draw(table: Table) -> Any:
     """F1 above, answered days below; one column per stream and budget."""
     shown = list(table.groupby(["series", "epsilon"], sort=False))
     figure, axes = panels(2, columns=len(shown), width=13.0, height=6.9, sharex=True, sharey="row")
     for column, ((_, epsilon), here) in zip(axes.T, shown, strict=True):
         for axis, quantity in zip(column, ("f1", "share"), strict=True):
-            for kind, (style, label) in FILTERS.items():
+            for kind, (style, said) in FILTERS.items():
                 points = here[here["kind"] == kind].groupby("setting")[quantity]
                 found = np.array([(sigma, *interval(rows)) for sigma, rows in points])
-                axis.errorbar(*found.T, fmt=style, ms=4, lw=1.2, color=_COLOURS[kind], label=label)
-            if quantity == "f1":
-                for guess, rows in here[here["kind"] == "Laplace"].groupby("setting"):
-                    mean = rows["f1"].mean()
-                    axis.axhline(mean, color=COLOURS["Laplace"], lw=1, ls=":")
-                    place = (0.99, mean)
-                    axis.annotate(
-                        f"Laplace, {int(guess)} ⊤",
-                        place,
-                        xycoords=("axes fraction", "data"),
-                        ha="right",
-                        va="bottom",
-                        fontsize=8,
-                        color=COLOURS["Laplace"],
-                    )
-        column[0].set_title(
-            f"{here['label'].iloc[0]}, ρ = {here['threshold'].iloc[0]:g}, ε = {epsilon:g}", fontsize=9.5
-        )
-        column[1].set_xlabel(r"threshold noise $\sigma_X$")
-    axes[0, 0].set_xscale("log")
-    plain_log(axes[0, 0].xaxis, ticks=[0.03, 0.05, 0.1, 0.2, 0.3])
-    axes[0, 0].set_ylabel("F1 (not answered counts as ⊥)")
-    axes[1, 0].set_ylabel("share of the days answered")
-    for axis in axes[:, 0]:
-        axis.set_ylim(0, 1.03)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    note_simulated(figure, is_simulated(table))
+                axis.errorbar(*found.T, fmt=style, ms=4, lw=1.2, color=_COLOURS[kind], label=said)
+        for guess, mean in here[here["kind"] == "Laplace"].groupby("setting")["f1"].mean().items():
+            column[0].axhline(mean, color=COLOURS["Laplace"], lw=1, ls=":")
+            look: Any = {"ha": "right", "va": "bottom", "fontsize": 8, "color": COLOURS["Laplace"]}
+            column[0].annotate(f"Laplace, {int(guess)} ⊤", (0.99, mean), xycoords=("axes fraction", "data"), **look)
+        title = f"{here['label'].iloc[0]}, ρ = {here['threshold'].iloc[0]:g}, ε = {epsilon:g}"
+        column[0].set_title(title, fontsize=9.5)
+    plain_log(axes[0, 0], "x", ticks=[0.03, 0.05, 0.1, 0.2, 0.3])
+    label(axes, across=r"threshold noise $\sigma_X$")
+    for axis, said in zip(axes[:, 0], ("F1 (not answered counts as ⊥)", "share of the days answered"), strict=True):
+        axis.set(ylim=(0, 1.03), ylabel=said)
+    legend(figure, axes[0, :1], columns=3)
     return figure
 
 
 def _caption(table: Table) -> str:
-    label = "; ".join(dict.fromkeys(table["label"]))
     return (
-        f"{label}. σ_Z = √3·σ_X, δ = 1/N in all for every filter but the pure one. Means with 95% intervals; the "
-        "published rule and its sound forms nearly coincide. Dotted: Laplace's sparse vector (δ = 0), which must be "
-        "told the number of ⊤ beforehand."
+        f"{series_in(table)}. σ_Z = √3·σ_X, δ = 1/N in all for every filter but the pure one. Means with 95% "
+        "intervals; the published rule and its sound forms nearly coincide. Dotted: Laplace's sparse vector (δ = 0), "
+        "which must be told the number of ⊤ beforehand."
     )
 
 
@@ -192,21 +169,11 @@ def best(table: Table) -> Table:
     groups = table.groupby(["label", "epsilon", "kind", "setting"], sort=False)
     means = groups[["f1", "share"]].mean().assign(error=groups["f1"].sem()).reset_index()
     rows = []
-    for (label, epsilon, kind), here in means.groupby(["label", "epsilon", "kind"], sort=False):
-        top = here.loc[here["f1"].idxmax()]
-        rows.append(
-            {
-                "stream": label,
-                "ε": epsilon,
-                "filter": kind,
-                "best F1": float(top["f1"]),
-                "standard error": float(top["error"]),
-                "at": float(top["setting"]),
-                "answered there": float(top["share"]),
-                "least F1": float(here["f1"].min()),
-                "spread": float(here["f1"].max() - here["f1"].min()),
-            }
-        )
+    for (stream, epsilon, kind), here in means.groupby(["label", "epsilon", "kind"], sort=False):
+        top, least = here.loc[here["f1"].idxmax()], float(here["f1"].min())
+        row = {"stream": stream, "ε": epsilon, "filter": kind, "best F1": top["f1"], "standard error": top["error"]}
+        row |= {"at": top["setting"], "answered there": top["share"]}
+        rows.append(row | {"least F1": least, "spread": float(top["f1"]) - least})
     return pd.DataFrame(rows)
 
 
@@ -236,7 +203,7 @@ def _claims(table: Table) -> Iterator[Claim]:
         rule="Held if in every panel, with the budget enforced and each at its best σ_X, the published rule and a "
         "sound form of it (split δ, repaired or pure) reach a higher F1 than the Whitehouse filter, by more than the "
         "95% interval of the difference; it depends if in some.",
-        verdict=over_readings(*clear.tolist()),
+        verdict=held_if(*clear.tolist()),
         found=f"{int(clear.sum())} of {len(clear)} panels; "
         + listed(top, "fsrc", "fsrc split", "repaired", "pure", "in all", "renyi"),
         setting="UCI, ρ = .575, and LCL, ρ = .33; δ = 1/N in all, best of the settings shown",
@@ -267,7 +234,7 @@ def _claims(table: Table) -> Iterator[Claim]:
 STOP = Figure(
     title="A real budget: what is answered before the filter stops",
     parts=_parts,
-    measure=measure,
+    measure=_measure,
     draw=_draw,
     caption=_caption,
     numbers=best,
@@ -287,14 +254,13 @@ _CAPPED = {
 
 
 def _cap_parts(size: Size, *, data: Path | None) -> list[Part]:
-    fingerprint = load("uci-2012", data=data).fingerprint
-    return [{"series": "uci-2012", "fingerprint": fingerprint, "runs": size.runs, "caps": list(CAPS)}]
+    return [part_of("uci-2012", data=data, runs=size.runs, caps=list(CAPS))]
 
 
 def _capped(part: Part, *, data: Path | None) -> Table:
     """Per cap and pass: what was realised, and what the same runs could have been promised at."""
     series, generator = load(part["series"], data=data), generator_of(part)
-    delta, watch = 1.0 / series.population, gaussian(series.family(), threshold=THRESHOLD, sigma=CAP_SIGMA)
+    delta, watch = series.delta, gaussian(series.family(), threshold=THRESHOLD, sigma=CAP_SIGMA)
     curve = run_curve(population=series.population, threshold=THRESHOLD, sigma_threshold=CAP_SIGMA)
     shift = delta * math.sqrt(1 / watch.sigma_threshold**2 + 4 / watch.sigma_query**2)
     tables = []
@@ -302,14 +268,12 @@ def _capped(part: Part, *, data: Path | None) -> Table:
         verdicts = verdicts_of(
             [watch], values=series.values, passes=part["runs"], fresh=True, generator=generator, cap=cap
         )[:, 0]
-        spent, runs = spent_by_day(watch, verdicts=verdicts, cap=cap)
-        rounds = runs[-1]
-        each = max(float(loss_of(watch, cap - 1, above=1)), float(loss_of(watch, cap, above=0)))
-        profile = np.array(
-            [selection_epsilon(delta / (2 * int(n)), shift=shift, outputs=cap + 1) for n in rounds.tolist()]
-        )
+        passes = Passes(watch, verdicts, cap)
+        rounds = passes.runs()[-1]
+        each = max(float(watch.loss(cap - 1, 1)), float(watch.loss(cap, 0)))
+        profile: Any = [selection_epsilon(delta / (2 * n), shift=shift, outputs=cap + 1) for n in rounds.tolist()]
         costs = {
-            "fsrc": spent[-1],
+            "fsrc": passes.spent()[-1],
             "pure": rounds * each,
             "profile": advanced(profile, rounds=rounds, delta=delta / 2),
             "in all": in_all_cost(curve, rounds=rounds, delta=delta),
@@ -317,44 +281,36 @@ def _capped(part: Part, *, data: Path | None) -> Table:
         f1 = f1_scores(verdicts, truth=series.values >= THRESHOLD)
         for kind, epsilon in costs.items():
             row = {"cap": cap, "kind": kind, "epsilon": epsilon, "rounds": rounds, "f1": f1}
-            tables.append(pd.DataFrame({"label": series.label, "simulated": series.simulated} | row))
+            tables.append(pd.DataFrame(series.named | row))
     return pd.concat(tables, ignore_index=True)
 
 
-@drawn
 def _draw_capped(table: Table) -> Any:
     """ε of the whole stream on the left, runs on the right, against the cap."""
     figure, axes = panels(columns=2, width=10.5, height=4.6, sharex=True)
-    for kind, (style, label) in _CAPPED.items():
-        colour = COLOURS["pure"] if kind == "pure" else COLOURS[kind]
-        found = np.array(
-            [(cap, *interval(rows["epsilon"])) for cap, rows in table[table["kind"] == kind].groupby("cap")]
-        )
-        axes[0, 0].errorbar(
-            *found.T, fmt=style, ms=5, lw=1.3, color=colour, mfc="white" if "--" in style else colour, label=label
-        )
-    own = table[table["kind"] == "fsrc"].groupby("cap")["rounds"]
-    runs = np.array([(cap, *interval(rows)) for cap, rows in own])
-    axes[0, 1].errorbar(*runs.T, fmt="o-", ms=5, lw=1.3, color="black")
-    axes[0, 0].set_xscale("log")
-    axes[0, 0].set_yscale("log")
-    plain_log(axes[0, 0].xaxis, ticks=list(CAPS))
-    plain_log(axes[0, 0].yaxis)
-    axes[0, 0].set_ylabel("ε of the whole stream")
-    axes[0, 1].set_ylabel("runs in the stream")
+
+    def means(kind: str, column: str) -> Any:
+        groups = table[table["kind"] == kind].groupby("cap")[column]
+        return np.array([(cap, *interval(rows)) for cap, rows in groups]).T
+
+    for kind, (style, said) in _CAPPED.items():
+        face = "white" if "--" in style else COLOURS[kind]
+        look: Any = {"fmt": style, "ms": 5, "lw": 1.3, "color": COLOURS[kind], "mfc": face}
+        axes[0, 0].errorbar(*means(kind, "epsilon"), **look, label=said)
+    axes[0, 1].errorbar(*means("fsrc", "rounds"), fmt="o-", ms=5, lw=1.3, color="black")
+    plain_log(axes[0, 0], "x", ticks=CAPS)
+    plain_log(axes[0, 0], "y")
     axes[0, 1].set_ylim(bottom=0)
-    for axis in axes[0]:
-        axis.set_xlabel("cap on the length of a run")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    note_simulated(figure, is_simulated(table))
+    label(axes, across="cap on the length of a run", up="ε of the whole stream")
+    axes[0, 1].set_ylabel("runs in the stream")
+    legend(figure, axes[0, :1], columns=2)
     return figure
 
 
 def _cap_caption(table: Table) -> str:
     return (
         f"{table['label'].iloc[0]}, ρ = {THRESHOLD:g}, σ_X = {CAP_SIGMA:g}. A run of so many ⊥ ends, and the next "
-        "draws a new "
-        "threshold. The number of runs is granted to the guarantees in hindsight."
+        "draws a new threshold. The number of runs is granted to the guarantees in hindsight."
     )
 
 

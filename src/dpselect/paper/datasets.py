@@ -12,6 +12,7 @@ Files are looked for in the folder given, or else in the one named by the enviro
     daily total is used; readings per home are not needed, because Δ = 1/N is the paper's assumption.
 
 The largest day is treated as public, and Δ = 1/N, as in the paper; neither follows from the data (THEORY §9).
+:mod:`dpselect.paper.sources` says where the files come from.
 """
 
 from __future__ import annotations
@@ -22,19 +23,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.errors import SourceError
+from dpselect.paper.figure import Part
 from dpselect.privacy.family import QueryFamily
 
 #: The environment variable that names the data folder.
 DATA_VARIABLE = "DPSELECT_DATA"
-
-#: SHA-256 of the published ``day.csv``.
-BIKES_SHA256 = "a6bcf826782d3c0fbfdcbeead17cd0884185a0dafe8ff10cd48a874ee7ba18be"
 
 #: What ``benchmarks/monte_carlo.py --gpu --json`` writes; drawn when it lies in the data folder.
 GPU_RESULTS = "monte_carlo_gpu.json"
@@ -66,20 +66,56 @@ class Series:
         """Changes with the values."""
         return hashlib.sha256(np.ascontiguousarray(self.values).tobytes()).hexdigest()[:16]
 
+    @property
+    def delta(self) -> float:
+        """1/N: one person's share of a day (Δ), and the δ of the paper's online comparisons."""
+        return 1.0 / self.population
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What every table says about the series behind a row."""
+        return {"label": self.label, "simulated": self.simulated}
+
     def family(self, *, monotone: bool = False) -> QueryFamily:
         """Range [0, 1] and Δ = 1/N."""
-        return QueryFamily(lower=0.0, upper=1.0, sensitivity=1.0 / self.population, monotone=monotone)
+        return QueryFamily(lower=0.0, upper=1.0, sensitivity=self.delta, monotone=monotone)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
+    """Where a series is read, which of its days, and what stands in for it."""
+
     label: str
     population: int
     files: tuple[str, ...]
-    read: Callable[[Path], FloatArray]
-    days: slice
+    day: str
+    column: str
     standin: Callable[[], FloatArray]
+    #: Divide by this column: homes metered that day.
+    over: str | None = None
+    #: The first day taken and the first one after them; all without it.
+    days: tuple[int | None, int | None] = (None, None)
     own_unit: bool = False
+    sha256: str | None = None
+
+    def read(self, path: Path) -> FloatArray:
+        """Every day as a share of the largest; refused unless each day is there once, in order, with its number."""
+        if self.sha256 is not None and hashlib.sha256(path.read_bytes()).hexdigest() != self.sha256:
+            raise SourceError(f"{path.name} is not the published file: its SHA-256 is not {self.sha256}")
+        columns = [self.column] if self.over is None else [self.column, self.over]
+        try:
+            frame = pd.read_csv(path, usecols=[self.day, *columns])
+            numbers = frame[columns].to_numpy(dtype=np.float64)
+        except (OSError, ValueError) as failure:
+            raise SourceError(f"{path.name} cannot be read: {failure}") from None
+        days = pd.to_datetime(frame[self.day], errors="coerce")
+        if not (
+            numbers.size and np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers > 0).any(axis=0).all()
+        ):
+            raise SourceError(f"{path.name} must hold a number for every day, none negative ({', '.join(columns)})")
+        if not (days.diff().iloc[1:] == pd.Timedelta(days=1)).all():
+            raise SourceError(f"{path.name} must hold one row per day, in order, none missing (column {self.day!r})")
+        return _share_of_largest(numbers[:, 0] if self.over is None else numbers[:, 0] / numbers[:, 1])
 
 
 def load(name: str, *, data: Path | None = None) -> Series:
@@ -103,6 +139,11 @@ def load(name: str, *, data: Path | None = None) -> Series:
     return _load(name, data_folder(data))
 
 
+def part_of(name: str, *, data: Path | None, **rest: Any) -> Part:
+    """Parameters of work on one series; they change with its values."""
+    return {"series": name, "fingerprint": load(name, data=data).fingerprint} | rest
+
+
 def data_folder(data: Path | None) -> Path | None:
     """The folder to read: the one given, or the environment's, or none; refused where it does not exist."""
     named = data if data is not None else os.environ.get(DATA_VARIABLE) or None
@@ -118,9 +159,9 @@ def data_folder(data: Path | None) -> Path | None:
 def _load(name: str, folder: Path | None) -> Series:
     source = SERIES[name]
     found = None if folder is None else next((folder / f for f in source.files if (folder / f).is_file()), None)
-    values = source.standin() if found is None else source.read(found)
-    chosen = np.array(values[source.days])
-    expected = len(source.standin()[source.days])
+    days = slice(*source.days)
+    chosen = np.array((source.standin() if found is None else source.read(found))[days])
+    expected = len(source.standin()[days])
     if found is not None and len(chosen) != expected:
         raise SourceError(f"{found.name} has {len(chosen)} of the {expected} days that {source.label!r} needs")
     if source.own_unit:
@@ -130,42 +171,8 @@ def _load(name: str, folder: Path | None) -> Series:
     return Series(label=label, values=chosen, population=source.population, simulated=found is None)
 
 
-def _column(path: Path, *columns: str, day: str) -> pd.DataFrame:
-    try:
-        frame = pd.read_csv(path, usecols=[day, *columns])
-        numbers = frame[list(columns)].to_numpy(dtype=np.float64)
-    except (OSError, ValueError) as failure:
-        raise SourceError(f"{path.name} cannot be read: {failure}") from None
-    days = pd.to_datetime(frame[day], errors="coerce")
-    if not (numbers.size and np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers > 0).any(axis=0).all()):
-        raise SourceError(f"{path.name} must hold a number for every day, none negative ({', '.join(columns)})")
-    if not (days.diff().iloc[1:] == pd.Timedelta(days=1)).all():
-        raise SourceError(f"{path.name} must hold one row per day, in order, none missing (column {day!r})")
-    return frame
-
-
 def _share_of_largest(values: FloatArray) -> FloatArray:
     return np.asarray(values / values.max())
-
-
-def _bikes(path: Path) -> FloatArray:
-    if hashlib.sha256(path.read_bytes()).hexdigest() != BIKES_SHA256:
-        raise SourceError(f"{path.name} is not the published file: its SHA-256 is not {BIKES_SHA256}")
-    return _share_of_largest(_column(path, "registered", day="dteday")["registered"].to_numpy(dtype=np.float64))
-
-
-def _meters_total(path: Path) -> FloatArray:
-    return _share_of_largest(_column(path, "energy_sum_5564", day="day")["energy_sum_5564"].to_numpy(dtype=np.float64))
-
-
-def _meters_mean(path: Path) -> FloatArray:
-    frame = _column(path, "energy_sum_5564", "households_5564", day="day")
-    return _share_of_largest((frame["energy_sum_5564"] / frame["households_5564"]).to_numpy(dtype=np.float64))
-
-
-def _homes(path: Path) -> FloatArray:
-    # The first year holds the three years' largest day.
-    return _share_of_largest(_column(path, "gc_kwh_total", day="date")["gc_kwh_total"].to_numpy(dtype=np.float64))
 
 
 # Stand-ins have the size and the rough shape of the real series. They keep every figure drawable; what is drawn from
@@ -200,45 +207,48 @@ def _home_days() -> FloatArray:
     return _share_of_largest(np.maximum(level, 0.0))
 
 
-def _bikes_over(label: str, days: slice) -> _Source:
-    return _Source(
-        label=label,
-        population=6946,
-        files=("uci_bikes_day.csv", "day.csv"),
-        read=_bikes,
-        days=days,
-        standin=_bicycle_days,
-    )
-
-
-def _meters_over(label: str, days: slice, *, read: Callable[[Path], FloatArray] = _meters_total) -> _Source:
-    return _Source(
-        label=label, population=5564, files=("lcl_daily_totals.csv",), read=read, days=days, standin=_meter_days
-    )
-
+_BIKES = _Source(
+    label="UCI Bikes, 731 days",
+    population=6946,
+    files=("uci_bikes_day.csv", "day.csv"),
+    day="dteday",
+    column="registered",
+    standin=_bicycle_days,
+    sha256="a6bcf826782d3c0fbfdcbeead17cd0884185a0dafe8ff10cd48a874ee7ba18be",
+)
+_METERS = _Source(
+    label="LCL total, 829 days",
+    population=5564,
+    files=("lcl_daily_totals.csv",),
+    day="day",
+    column="energy_sum_5564",
+    standin=_meter_days,
+)
+_HOMES = _Source(
+    label="NEAR, 364 days",
+    population=300,
+    files=("ausgrid_daily_totals.csv",),
+    day="date",
+    column="gc_kwh_total",
+    days=(0, 364),  # the first year holds the three years' largest day
+    standin=_home_days,
+)
 
 #: The series by name. The paper names no dates; where it takes part of a series, these days were chosen because they
 #: hold its largest one: UCI's last 365 days and the 90 up to 2012-09-30; calendar year 2013 of LCL; NEAR from
 #: 2010-07-01. "A year" of UCI online may be either calendar year or, as the public file goes, both; each keeps the
-#: public N = 6,946 as its unit.
+#: public N = 6,946 as its unit, but for one that is measured by its own largest day.
 SERIES: dict[str, _Source] = {
-    "uci": _bikes_over("UCI Bikes, 731 days", slice(None)),
-    "uci-2011": _bikes_over("UCI Bikes, 2011", slice(0, 365)),
+    "uci": _BIKES,
+    "uci-2011": replace(_BIKES, label="UCI Bikes, 2011", days=(0, 365)),
     "uci-2011-own": replace(
-        _bikes_over("UCI Bikes, 2011, of its own largest day", slice(0, 365)), population=4614, own_unit=True
+        _BIKES, label="UCI Bikes, 2011, of its own largest day", days=(0, 365), population=4614, own_unit=True
     ),
-    "uci-2012": _bikes_over("UCI Bikes, 2012", slice(365, 731)),
-    "uci-365": _bikes_over("UCI Bikes, 365 days", slice(366, 731)),
-    "uci-90": _bikes_over("UCI Bikes, 90 days", slice(549, 639)),
-    "lcl": _meters_over("LCL total, 829 days", slice(None)),
-    "lcl-365": _meters_over("LCL total, 365 days", slice(405, 770)),
-    "lcl-mean": _meters_over("LCL mean per home, 829 days", slice(None), read=_meters_mean),
-    "near": _Source(
-        label="NEAR, 364 days",
-        population=300,
-        files=("ausgrid_daily_totals.csv",),
-        read=_homes,
-        days=slice(0, 364),
-        standin=_home_days,
-    ),
+    "uci-2012": replace(_BIKES, label="UCI Bikes, 2012", days=(365, 731)),
+    "uci-365": replace(_BIKES, label="UCI Bikes, 365 days", days=(366, 731)),
+    "uci-90": replace(_BIKES, label="UCI Bikes, 90 days", days=(549, 639)),
+    "lcl": _METERS,
+    "lcl-365": replace(_METERS, label="LCL total, 365 days", days=(405, 770)),
+    "lcl-mean": replace(_METERS, label="LCL mean per home, 829 days", over="households_5564"),
+    "near": _HOMES,
 }

@@ -1,4 +1,4 @@
-"""What a figure is: work in parts, a drawing, a short caption, a small table of numbers and the claims it decides.
+"""What a figure is: work in parts at some size, a drawing, a caption, a small table, and the paper's claims it decides.
 
 A part is plain parameters with their own random numbers, so that any process can compute it. Random numbers here are
 NumPy's, seeded by the parameters: the figures are simulations on public data, not private releases, and the same
@@ -10,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from dpselect.paper.claims import Claim
-from dpselect.paper.sizes import QUICK, Size
+from dpselect.paper.style import under_rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -28,6 +27,98 @@ Part: TypeAlias = dict[str, Any]
 
 #: A tidy pandas table, one observation per row. What a cell holds is not in its type, so neither is it in this one.
 Table: TypeAlias = Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How much work every figure is given.
+
+    Parameters
+    ----------
+    name : str
+        Shown in the report.
+    grid : int
+        Points along each side of a heat map.
+    curve : int
+        Points along a curve, and noise levels per panel.
+    trials : int
+        Selections per point of an offline figure.
+    stopping : int
+        Simulated stopping times per noise level.
+    runs : int
+        Passes over the stream per point of an online figure.
+    panels : int
+        How many panels of an online figure are computed.
+    tuning : int
+        Noise levels tried for each clip and ratio when tuning.
+    questions : int
+        Of the shorter stream of rare events; the longer one has ten times as many.
+    samples, estimates : int
+        Normal draws per Monte Carlo estimate on a processor, and how many estimates.
+    """
+
+    name: str
+    grid: int
+    curve: int
+    trials: int
+    stopping: int
+    runs: int
+    panels: int
+    tuning: int
+    samples: int
+    estimates: int
+    questions: int = 1000
+
+
+_COUNTS = ("grid", "curve", "trials", "stopping", "runs", "panels", "tuning", "samples", "estimates")
+
+
+def _size(name: str, *counts: int) -> Size:
+    return Size(name=name, **dict(zip(_COUNTS, counts, strict=True)))
+
+
+#: The paper's sizes, though a processor takes a smaller Monte Carlo sample, and says so; the same figures in a minute
+#: or two; and enough for a test to see that every figure can be drawn.
+FULL = _size("full", 20, 21, 1000, 10_000, 50, 6, 8, 1_000_000, 40)
+QUICK = _size("quick", 12, 11, 200, 2_000, 12, 3, 4, 200_000, 10)
+TINY = replace(_size("tiny", 4, 4, 20, 100, 3, 1, 1, 20_000, 4), questions=200)
+
+Verdict: TypeAlias = Literal["held", "did not hold", "depends", "not judged: simulated data"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A claim of the paper with its verdict: one line of the claims table.
+
+    Parameters
+    ----------
+    where : str
+        The place in the paper that is judged.
+    claim : str
+        What it says, in our words.
+    rule : str
+        When it counts as held, in one sentence.
+    verdict : str
+        "held", "did not hold", or "depends": on a reading that the paper leaves open, named in ``found``.
+    found, setting : str
+        The numbers, and where they were found.
+    """
+
+    where: str
+    claim: str
+    rule: str
+    verdict: Verdict
+    found: str
+    setting: str
+
+
+def held_if(*readings: bool) -> Verdict:
+    """Held under every reading that the paper leaves open, under none, or it depends.
+
+    >>> held_if(True, True), held_if(True, False), held_if(False)
+    ('held', 'depends', 'did not hold')
+    """
+    return "held" if all(readings) else "depends" if any(readings) else "did not hold"
 
 
 class Parts(Protocol):
@@ -55,7 +146,7 @@ class Figure:
     title : str
         What it shows.
     parts, measure : callable
-        The work, in pieces, and one piece as a tidy table.
+        The work, in pieces, and one piece as a tidy table. It can be sent to another process.
     draw : callable
         The drawing of the whole table.
     caption : callable
@@ -77,6 +168,15 @@ class Figure:
     def compute(self, size: Size = QUICK, *, data: Path | None = None) -> Table:
         """All pieces, one after the other, in one table."""
         return pd.concat([self.measure(part, data=data) for part in self.parts(size, data=data)], ignore_index=True)
+
+    def drawn(self, table: Table) -> Drawing:
+        """The drawing under the house rules; one of a stand-in says so across its top."""
+        return under_rules(self.draw, table, simulated=is_simulated(table))
+
+    def judged(self, table: Table) -> list[dict[str, str]]:
+        """Its claims as rows; on a stand-in the numbers stay and the verdict goes."""
+        verdict = {"verdict": "not judged: simulated data"} if is_simulated(table) else {}
+        return [asdict(claim) | verdict for claim in self.claims(table)]
 
 
 def digest_of(part: Part) -> str:
@@ -104,3 +204,36 @@ def is_simulated(table: Table) -> bool:
     True
     """
     return "simulated" in table.columns and bool(table["simulated"].any())
+
+
+def series_in(table: Table) -> str:
+    """The series behind a table, for its caption."""
+    return "; ".join(dict.fromkeys(table["label"]))
+
+
+def interval(values: Any) -> tuple[float, float]:
+    """The mean and half of its 95% interval.
+
+    >>> tuple(round(part, 3) for part in interval([1.0, 2.0, 3.0]))
+    (2.0, 1.132)
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    return float(numbers.mean()), 1.96 * float(numbers.std(ddof=1)) / float(np.sqrt(len(numbers)))
+
+
+def least_cost(table: Table, *, reach: str, at_least: float) -> float:
+    """The ε at which one curve's column ``reach`` first is ``at_least`` this; infinite if never.
+
+    Taken between the two nearest points of the curve, straight in log ε.
+
+    >>> table = pd.DataFrame({"epsilon": [0.1, 1.0], "f1": [0.5, 0.7]})
+    >>> round(least_cost(table, reach="f1", at_least=0.6), 4), least_cost(table, reach="f1", at_least=0.8)
+    (0.3162, inf)
+    """
+    curve = table.sort_values("epsilon")
+    epsilon, reached = curve["epsilon"].to_numpy(), np.maximum.accumulate(curve[reach].to_numpy())
+    place = int(np.searchsorted(reached, at_least))
+    if place in (0, len(reached)):
+        return float(epsilon[0]) if place == 0 else float("inf")
+    share = (at_least - reached[place - 1]) / (reached[place] - reached[place - 1])
+    return float(np.exp((1 - share) * np.log(epsilon[place - 1]) + share * np.log(epsilon[place])))

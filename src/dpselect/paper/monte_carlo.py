@@ -19,12 +19,10 @@ from scipy.special import log_ndtr, ndtr
 
 from dpselect.checks import FloatArray
 from dpselect.errors import SourceError
-from dpselect.paper.claims import Claim, held_if
 from dpselect.paper.datasets import GPU_RESULTS, data_folder
-from dpselect.paper.figure import Figure, Part, Table, generator_of
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if
 from dpselect.paper.monte_carlo_gpu import PAPER_SAMPLES, SUMS, estimate_from
-from dpselect.paper.sizes import Size
-from dpselect.paper.style import COLOURS, drawn, panels, plain_log
+from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 from dpselect.privacy.noisy_max import noisy_max_loss
 
 SENSITIVITY = 0.01
@@ -159,59 +157,47 @@ def _samples(table: Table, kind: str) -> tuple[int, str, str]:
     return int(rows["samples"].iloc[0]), trials, str(rows["device"].iloc[0])
 
 
-@drawn
 def _draw(table: Table) -> Any:
     """Above, estimates with their spread; below, that spread relative to ε, one column per σ."""
     sigmas = sorted(table["sigma"].unique())
     figure, axes = panels(2, columns=len(sigmas), width=12.0, height=6.6, sharex=True, sharey="row")
     colours = {"independent": COLOURS["pure"], "paired": COLOURS["profile"]}
-    marks = {"processor": "s", "gpu": "o"}
+    exact = table[table["kind"] == "quadrature"].sort_values("candidates")
     for column, sigma in zip(axes.T, sigmas, strict=True):
-        exact = table[(table["kind"] == "quadrature") & (table["sigma"] == sigma)].sort_values("candidates")
-        column[0].plot(exact["candidates"], exact["epsilon"], color="black", lw=1.2, label="quadrature", zorder=1)
-        for pairing in PAIRINGS:
-            label = f"{pairing}: predicted for 10,000,000,000 samples"
-            column[1].plot(exact["candidates"], exact[f"spread_{pairing}"], "--", color=colours[pairing], label=label)
-        column[1].plot(exact["candidates"], exact["bound"], color="black", lw=1.2)
-        for kind in marks:
-            if not (table["kind"] == kind).any():
-                continue
-            samples, trials, device = _samples(table, kind)
-            found = spread_of(table, kind=kind)
-            for side, pairing in zip((0.94, 1.06), PAIRINGS, strict=True):
-                here = found[(found["sigma"] == sigma) & (found["pairing"] == pairing)]
-                label = f"{pairing}: {samples:,} samples × {trials} ({device})"
-                style: dict[str, Any] = {"color": colours[pairing], "ms": 4.5}
-                face = "white" if kind == "processor" else colours[pairing]
-                column[1].plot(here["candidates"], here["relative"], marks[kind], mfc=face, label=label, **style)
-                if kind == ran(table):
-                    place = side * here["candidates"]
-                    column[0].errorbar(
-                        place, here["mean"], here["std"], fmt=marks[kind], mfc=face, capsize=2, elinewidth=1, **style
-                    )
+        here = exact[exact["sigma"] == sigma].set_index("candidates")
+        column[0].plot(here.index, here["epsilon"], color="black", lw=1.2, label="quadrature", zorder=1)
+        column[1].plot(here.index, here["bound"], color="black", lw=1.2)
+        for pairing, colour in colours.items():
+            said = f"{pairing}: predicted for 10,000,000,000 samples"
+            column[1].plot(here.index, here[f"spread_{pairing}"], "--", color=colour, label=said)
         column[0].set_title(f"σ = {sigma:g}")
-        column[1].set_xlabel("candidates d")
-    axes[1, 0].set_yscale("log")
-    axes[1, 0].set_ylim(1e-15, 30)
-    axes[0, 0].set_xscale("log")
-    plain_log(axes[0, 0].xaxis, ticks=[2, 5, 10, 20, 50, 100])
-    axes[0, 0].set_ylim(0, 1.6 * float(table.loc[table["kind"] == "quadrature", "epsilon"].max()))
+    for kind, mark in {"processor": "s", "gpu": "o"}.items():
+        if not (table["kind"] == kind).any():
+            continue
+        samples, trials, device = _samples(table, kind)
+        for (sigma, pairing), here in spread_of(table, kind=kind).groupby(["sigma", "pairing"]):
+            column, colour = axes[:, sigmas.index(sigma)], colours[pairing]
+            style: Any = {"color": colour, "ms": 4.5, "mfc": "white" if kind == "processor" else colour}
+            said = f"{pairing}: {samples:,} samples × {trials} ({device})"
+            column[1].plot(here["candidates"], here["relative"], mark, label=said, **style)
+            if kind == ran(table):
+                places = here["candidates"] * (0.94 if pairing == PAIRINGS[0] else 1.06)
+                column[0].errorbar(places, here["mean"], here["std"], fmt=mark, capsize=2, elinewidth=1, **style)
+    plain_log(axes[0, 0], "x", ticks=CANDIDATES)
+    axes[0, 0].set(ylim=(0, 1.6 * float(exact["epsilon"].max())))
+    axes[1, 0].set(yscale="log", ylim=(1e-15, 30))
     axes[0, 0].set_ylabel(f"privacy cost ε\n({'GPU' if ran(table) == 'gpu' else 'processor'}; bars: std over trials)")
     axes[1, 0].set_ylabel("relative error: std/ε;\nquadrature: error bound/ε")
-    keys: dict[str, Any] = {}
-    for axis in axes[:, 0]:
-        handles, labels = axis.get_legend_handles_labels()
-        keys |= dict(zip(labels, handles, strict=True))
-    figure.legend(keys.values(), keys.keys(), loc="outside lower center", ncols=2)
+    label(axes, across="candidates d")
+    legend(figure, axes[:, 0], columns=2)
     return figure
 
 
 def _caption(table: Table) -> str:
     samples, trials, device = _samples(table, ran(table))
     text = (
-        f"Δ = {SENSITIVITY:g}. The verdict is taken from {samples:,} samples × {trials} on {device}. Independent "
-        "draws for "
-        "numerator and denominator are the authors' way; pairing them costs nothing. A black line: quadrature."
+        f"Δ = {SENSITIVITY:g}. The verdict is taken from {samples:,} samples × {trials} on {device}. Independent draws "
+        "for numerator and denominator are the authors' way; pairing them costs nothing. A black line: quadrature."
     )
     if ran(table) == "processor":
         text += f" Ten billion samples appear when {GPU_RESULTS} from benchmarks/monte_carlo.py is in the data folder."
@@ -245,8 +231,7 @@ def _claims(table: Table) -> Iterator[Claim]:
         "d = 100, in the sample that ran and in the one predicted for ten billion.",
         verdict=held_if(min(own, expected["independent"]) > 0.05),
         found=f"{own:.1%} independent, {paired:.1%} paired; ten billion samples must give "
-        f"{expected['independent']:.1%} "
-        f"and {expected['paired']:.2%}",
+        f"{expected['independent']:.1%} and {expected['paired']:.2%}",
         setting=setting,
     )
     curve = [float(found.loc[(0.5, "independent", d)]) for d in CANDIDATES]

@@ -14,10 +14,8 @@ import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.paper.claims import Claim, held_if, over_readings
-from dpselect.paper.figure import Figure, Part, Table
-from dpselect.paper.sizes import Size
-from dpselect.paper.style import COLOURS, cells, drawn, equal_line, panels, plain_log, ramp, short
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, held_if
+from dpselect.paper.style import COLOURS, heat_map, label, legend, panels, plain_log, ramp, short
 from dpselect.privacy.conversions import renyi_to_approximate
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
@@ -56,21 +54,30 @@ def accounts(*, sensitivity: Any, sigma: Any, candidates: Any, delta: float = DE
     return {method: np.asarray(epsilon) for method, epsilon in found.items()}
 
 
-def _grid(part: Part, *, data: Path | None) -> Table:
-    """ε by every method over (σ, d)."""
-    sigma, candidates = (grid.ravel() for grid in np.meshgrid(part["sigmas"], part["candidates"], indexing="ij"))
-    found = accounts(sensitivity=SENSITIVITY, sigma=sigma, candidates=candidates)
-    return pd.DataFrame({"sigma": sigma, "candidates": candidates} | found)
+def _measure(part: Part, *, data: Path | None) -> Table:
+    """ε by every method over (σ, d), and N where Δ = 1/N falls as N grows."""
+    grids = np.meshgrid(part["sigmas"], part["candidates"], part.get("populations", [1.0 / SENSITIVITY]), indexing="ij")
+    sigma, candidates, population = (grid.ravel() for grid in grids)
+    found = accounts(sensitivity=1.0 / population, sigma=sigma, candidates=candidates)
+    named = {"population": population} if "populations" in part else {}
+    return pd.DataFrame({"sigma": sigma, "candidates": candidates} | named | found)
+
+
+#: d from 16 to 1,024, as the paper draws it.
+_POWERS = (16, 32, 64, 128, 256, 512, 1024)
+
+
+def _powers(count: int) -> list[int]:
+    return [round(d) for d in np.geomspace(_POWERS[0], _POWERS[-1], count)]
 
 
 # --- ε against d -----------------------------------------------------------------------------------------------------
 
 
 def _curve_parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [{"candidates": [round(d) for d in np.geomspace(16, 1024, 8)], "sigmas": list(SIGMAS)}]
+    return [{"candidates": _powers(8), "sigmas": list(SIGMAS)}]
 
 
-@drawn
 def _draw_curves(table: Table) -> Any:
     """Three panels on the same axes; dotted: the same for a monotone family."""
     figure, axes = panels(columns=3, width=11.5, height=3.9, sharex=True, sharey=True)
@@ -87,14 +94,11 @@ def _draw_curves(table: Table) -> Any:
             if f"{method}, monotone" in table.columns:
                 axis.plot(curve["candidates"], curve[f"{method}, monotone"], ":", lw=1.2, color=colour)
         axis.set_title(title)
-        axis.set_xscale("log", base=2)
-        axis.set_yscale("log")
-        axis.set_xlabel("candidates d")
-    plain_log(axes[0, 0].xaxis, ticks=[16, 32, 64, 128, 256, 512, 1024])
-    plain_log(axes[0, 0].yaxis)
-    axes[0, 0].set_ylabel("privacy cost ε")
+    plain_log(axes[0, 0], "x", ticks=_POWERS)
+    plain_log(axes[0, 0], "y")
+    label(axes, across="candidates d", up="privacy cost ε")
     axes[0, 0].plot([], [], ":", lw=1.2, color="#777777", label="monotone family")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+    legend(figure, axes[0, :1], columns=6)
     return figure
 
 
@@ -128,7 +132,7 @@ def _curve_claims(table: Table) -> Iterator[Claim]:
 CURVES = Figure(
     title="Report noisy max: ε against the number of candidates",
     parts=_curve_parts,
-    measure=_grid,
+    measure=_measure,
     draw=_draw_curves,
     caption=_curve_caption,
     numbers=_curve_numbers,
@@ -139,34 +143,24 @@ CURVES = Figure(
 
 
 def _map_parts(size: Size, *, data: Path | None) -> list[Part]:
-    candidates = [round(d) for d in np.geomspace(16, 1024, size.grid)]
-    return [{"sigmas": np.linspace(0.1, 0.5, size.grid).tolist(), "candidates": candidates}]
+    return [{"sigmas": np.linspace(0.1, 0.5, size.grid).tolist(), "candidates": _powers(size.grid)}]
 
 
-@drawn
 def _draw_map(table: Table) -> Any:
     """Three heat maps of (bound − Rényi baseline) on one colour scale."""
     from matplotlib.colors import SymLogNorm
 
     figure, axes = panels(columns=3, width=11.5, height=3.9, sharex=True, sharey=True)
     names = {"pure": "The paper's pure bound (δ = 0)", "pure, monotone": "Pure, monotone", "profile": "Profile, same δ"}
-    maps = {name: table.pivot(index="candidates", columns="sigma", values=name) for name in names}
-    baseline = table.pivot(index="candidates", columns="sigma", values="Δ√d Rényi")
-    reach = max(float(np.abs(bound - baseline).to_numpy().max()) for bound in maps.values())
+    maps = {name: table.pivot(index="candidates", columns="sigma", values=name) for name in (*names, "Δ√d Rényi")}
+    gaps = {name: maps[name] - maps["Δ√d Rényi"] for name in names}
+    reach = max(float(np.abs(gap).to_numpy().max()) for gap in gaps.values())
     mesh: Any = None
-    for axis, (name, bound) in zip(axes[0], maps.items(), strict=True):
-        gap = bound - baseline
-        scale = SymLogNorm(linthresh=0.02, vmin=-reach, vmax=reach)
-        mesh = axis.pcolormesh(
-            cells(gap.columns), cells(gap.index, log=True), gap.to_numpy(), cmap="RdBu_r", norm=scale
-        )
-        equal_line(axis, gap)
+    for axis, (name, gap) in zip(axes[0], gaps.items(), strict=True):
+        mesh = heat_map(axis, gap, log=True, norm=SymLogNorm(linthresh=0.02, vmin=-reach, vmax=reach))
         axis.set_title(names[name])
-        axis.set_yscale("log", base=2)
-        axis.set_xlabel("noise σ")
-        axis.grid(False)
-    plain_log(axes[0, 0].yaxis, ticks=[16, 32, 64, 128, 256, 512, 1024])
-    axes[0, 0].set_ylabel("candidates d")
+    plain_log(axes[0, 0], "y", ticks=_POWERS)
+    label(axes, across="noise σ", up="candidates d")
     ticks = [tick for tick in (-1, -0.3, -0.1, -0.03, 0, 0.03, 0.1, 0.3, 1) if abs(tick) <= reach]
     bar = figure.colorbar(mesh, ax=axes, ticks=ticks, pad=0.01, aspect=28)
     bar.set_label("ε − ε of the Rényi baseline\n(blue: the bound is lower)")
@@ -211,7 +205,7 @@ def _map_claims(table: Table) -> Iterator[Claim]:
 HEAT_MAP = Figure(
     title="Report noisy max: where the bounds beat post-processing",
     parts=_map_parts,
-    measure=_grid,
+    measure=_measure,
     draw=_draw_map,
     caption=_map_caption,
     claims=_map_claims,
@@ -225,48 +219,37 @@ def _sweep_parts(size: Size, *, data: Path | None) -> list[Part]:
     return [{"populations": populations, "candidates": [16, 365, 4096], "sigmas": [0.1, 0.3]}]
 
 
-def _sweep(part: Part, *, data: Path | None) -> Table:
-    """ε by every method as N grows and Δ = 1/N falls, σ fixed."""
-    grids = np.meshgrid(part["sigmas"], part["candidates"], part["populations"], indexing="ij")
-    sigma, candidates, population = (grid.ravel() for grid in grids)
-    found = accounts(sensitivity=1.0 / population, sigma=sigma, candidates=candidates)
-    return pd.DataFrame({"sigma": sigma, "candidates": candidates, "population": population} | found)
-
-
-@drawn
 def _draw_sweep(table: Table) -> Any:
     """What the baselines cost for every ε of the pure bound; above 1 the pure bound is the cheaper one."""
     sigmas = sorted(table["sigma"].unique())
     figure, axes = panels(columns=len(sigmas), width=10.5, height=3.9, sharex=True, sharey=True)
     styles = dict(zip(sorted(table["candidates"].unique()), (":", "-", "--"), strict=True))
+    names = {"Δ√d Gaussian": "baseline Δ√d, δ = 1e-5", "profile": "profile bound, δ = 1e-5"}
     for axis, sigma in zip(axes[0], sigmas, strict=True):
         for candidates, style in styles.items():
             curve = table[(table["sigma"] == sigma) & (table["candidates"] == candidates)].sort_values("population")
-            for method in ("Δ√d Gaussian", "profile"):
+            for method in names:
                 axis.plot(curve["population"], curve[method] / curve["pure"], style, color=COLOURS[method])
         axis.axhline(1.0, color="black", lw=1)
         axis.axvspan(float(table["population"].min()), LOW_DATA, color="#eeeeee", zorder=0, lw=0)
         axis.set_xscale("log")
-        axis.set_yscale("log")
         axis.set_title(f"σ = {sigma:g}")
-        axis.set_xlabel("people N (Δ = 1/N)")
-    plain_log(axes[0, 0].yaxis)
-    axes[0, 0].set_ylabel("ε of the other bound / ε of the pure bound")
-    for method, label in (("Δ√d Gaussian", "baseline Δ√d, δ = 1e-5"), ("profile", "profile bound, δ = 1e-5")):
-        axes[0, 0].plot([], [], color=COLOURS[method], label=label)
+    plain_log(axes[0, 0], "y")
+    label(axes, across="people N (Δ = 1/N)", up="ε of the other bound / ε of the pure bound")
+    for method, name in names.items():
+        axes[0, 0].plot([], [], color=COLOURS[method], label=name)
     for candidates, style in styles.items():
         axes[0, 0].plot([], [], style, color="#777777", label=f"d = {int(candidates):,}")
     axes[0, 0].plot([], [], color="black", lw=1, label="equal")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+    legend(figure, axes[0, :1], columns=6)
     return figure
 
 
 def _sweep_caption(table: Table) -> str:
     return (
-        "Noise fixed, N grown; above the black line the pure bound is the cheaper one. Grey: N ≤ 1,000, the "
-        "paper's own "
-        "Δ. Its lead over the baseline is largest with few people and many queries; a δ allowed, the profile "
-        "bound leads."
+        "The noise stays and N grows; above the black line the pure bound is the cheaper one. Grey: N ≤ 1,000, the "
+        "paper's own Δ. Its lead over the baseline is largest with few people and many queries; where a δ is allowed, "
+        "the profile bound leads."
     )
 
 
@@ -300,7 +283,7 @@ def _sweep_claims(table: Table) -> Iterator[Claim]:
         claim="As the queries become less sensitive (Δ → 0), the region where the bound is lower is more pronounced.",
         rule="Held if from Δ = 1e-3 to 1e-5, the noise and δ fixed, the bound is below the Rényi baseline in more of "
         "the cases, by a larger factor and by more; it depends if by some of the three.",
-        verdict=over_readings(share[1] > share[0], ratio[1] > ratio[0], gap[1] > gap[0]),
+        verdict=held_if(share[1] > share[0], ratio[1] > ratio[0], gap[1] > gap[0]),
         found=f"lower in {share[0]:.0%} of the cases, then {share[1]:.0%}; median factor ×{ratio[0]:.2f}, then "
         f"×{ratio[1]:.2f}; mean difference {gap[0]:.3f}, then {gap[1]:.5f}: a fixed δ weighs more as ε falls",
         setting="σ = .1 and .3, d = 16, 365 and 4,096, δ = 1e-5",
@@ -317,7 +300,7 @@ def _lead(table: Table, population: float) -> tuple[float, float, float]:
 SWEEP = Figure(
     title="Report noisy max: more people, smaller Δ",
     parts=_sweep_parts,
-    measure=_sweep,
+    measure=_measure,
     draw=_draw_sweep,
     caption=_sweep_caption,
     numbers=_sweep_numbers,

@@ -15,12 +15,10 @@ import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.paper.claims import Claim, held_if, over_readings
-from dpselect.paper.datasets import load
-from dpselect.paper.figure import Figure, Part, Table, generator_of, is_simulated
+from dpselect.paper.datasets import load, part_of
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, least_cost, series_in
 from dpselect.paper.noisy_max import DELTA, accounts
-from dpselect.paper.sizes import Size
-from dpselect.paper.style import COLOURS, drawn, note_simulated, panels, plain_log
+from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 
 #: Rows of the figures: what the paper compares, then the mechanisms it calls competitive.
 PUBLISHED = ("pure", "Δ√d Gaussian", "Δ√d Rényi", "profile", "pure, monotone")
@@ -45,64 +43,38 @@ _NEEDS_DELTA = {"Δ√d Gaussian", "Δ√d Rényi", "profile"}
 
 def _parts(names: tuple[str, ...], size: Size, *, data: Path | None) -> list[Part]:
     """One part per series."""
-    return [
-        {
-            "series": name,
-            "fingerprint": load(name, data=data).fingerprint,
-            "sigmas": np.geomspace(0.015, 0.6, size.curve).tolist(),
-            "trials": size.trials,
-        }
-        for name in names
-    ]
+    sigmas = np.geomspace(0.015, 0.6, size.curve).tolist()
+    return [part_of(name, data=data, sigmas=sigmas, trials=size.trials) for name in names]
 
 
 def measure(part: Part, *, data: Path | None) -> Table:
     """Accuracy and ε of every mechanism and accounting over the noise levels."""
-    series = load(part["series"], data=data)
-    generator = generator_of(part)
-    sigmas = np.array(part["sigmas"])
-    trials, step, days = part["trials"], 1.0 / series.population, len(series.values)
+    series, generator = load(part["series"], data=data), generator_of(part)
+    sigmas, step, days = np.array(part["sigmas"]), series.delta, len(series.values)
 
-    def picked(noise: Any, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = [accuracy(series.values, noise=scale * noise((trials, days))) for scale in scales.tolist()]
-        means, errors = zip(*found, strict=True)
-        return np.array(means), np.array(errors)
+    def picked(noise: Any, scales: FloatArray) -> dict[str, Any]:
+        draws = ((scale, noise(size=(part["trials"], days))) for scale in scales.tolist())
+        means, errors = zip(*(accuracy(series.values, noise=scale * drawn) for scale, drawn in draws), strict=True)
+        return {"scale": scales, "accuracy": means, "standard_error": errors}
 
-    gaussian = picked(generator.standard_normal, sigmas)
-    found = accounts(sensitivity=step, sigma=sigmas, candidates=days)
-    rows: list[tuple[Any, ...]] = [(method, sigmas, epsilon, *gaussian) for method, epsilon in found.items()]
+    reached = picked(generator.standard_normal, sigmas)
+    costs = accounts(sensitivity=step, sigma=sigmas, candidates=days)
+    found = {method: reached | {"epsilon": epsilon} for method, epsilon in costs.items()}
     # ε = 2Δ/scale for all three; the scale is what the mechanism multiplies its noise by.
     epsilons = np.geomspace(step, 1000 * step, len(sigmas))
-    scales = 2 * step / epsilons
-    for method, noise in (
-        ("exponential", lambda shape: generator.gumbel(size=shape)),
-        ("permute-and-flip", lambda shape: generator.exponential(size=shape)),
-        ("Laplace", lambda shape: generator.laplace(size=shape)),
-    ):
-        reached = picked(noise, scales)
-        rows.append((method, scales, epsilons, *reached))
-        if method == "Laplace":
-            # The same noise on all d values, released whole: the post-processing argument, d·Δ/scale.
-            rows.append(("Laplace release of all", scales, days * step / scales, *reached))
-    tables = [
-        pd.DataFrame(
-            {
-                "series": part["series"],
-                "label": series.label,
-                "simulated": series.simulated,
-                "candidates": days,
-                "population": series.population,
-                "method": method,
-                "delta": DELTA if method in _NEEDS_DELTA else 0.0,
-                "scale": scale,
-                "epsilon": epsilon,
-                "accuracy": mean,
-                "standard_error": error,
-            }
-        )
-        for method, scale, epsilon, mean, error in rows
-    ]
-    return pd.concat(tables, ignore_index=True)
+    noises = {"exponential": generator.gumbel, "permute-and-flip": generator.exponential, "Laplace": generator.laplace}
+    for method, noise in noises.items():
+        found[method] = picked(noise, 2 * step / epsilons) | {"epsilon": epsilons}
+    # The same noise on all d values, released whole: the post-processing argument, d·Δ/scale.
+    whole = found["Laplace"] | {"epsilon": days * step / found["Laplace"]["scale"]}
+    shared = {"series": part["series"]} | series.named | {"candidates": days, "population": series.population}
+    return pd.concat(
+        [
+            pd.DataFrame(shared | {"method": method, "delta": DELTA if method in _NEEDS_DELTA else 0.0} | rows)
+            for method, rows in (found | {"Laplace release of all": whole}).items()
+        ],
+        ignore_index=True,
+    )
 
 
 def accuracy(values: FloatArray, *, noise: FloatArray) -> tuple[float, float]:
@@ -117,49 +89,32 @@ def accuracy(values: FloatArray, *, noise: FloatArray) -> tuple[float, float]:
 
 
 def cost_of(table: Table, *, series: str, method: str, accuracy: float) -> float:
-    """The ε at which ``method`` first keeps ``accuracy``, between the two nearest noise levels; infinite if never."""
-    curve = table[(table["series"] == series) & (table["method"] == method)].sort_values("epsilon")
-    epsilon, reached = curve["epsilon"].to_numpy(), np.maximum.accumulate(curve["accuracy"].to_numpy())
-    place = int(np.searchsorted(reached, accuracy))
-    if place == len(reached):
-        return float("inf")
-    if place == 0:
-        return float(epsilon[0])
-    low, high = reached[place - 1], reached[place]
-    share = (accuracy - low) / (high - low)
-    return float(np.exp((1 - share) * np.log(epsilon[place - 1]) + share * np.log(epsilon[place])))
+    """The ε at which ``method`` first keeps ``accuracy``; infinite if never."""
+    curve = table[(table["series"] == series) & (table["method"] == method)]
+    return least_cost(curve, reach="accuracy", at_least=accuracy)
 
 
-@drawn
 def _draw(table: Table) -> Any:
     """One column per series; above, the paper's comparison and the profile bound; below, classical mechanisms."""
     names = list(dict.fromkeys(table["series"]))
-    shape = (2, len(names)) if len(names) > 1 else (1, 2)
-    width, height = (3.9 * shape[1] + 1.2, 3.2 * shape[0] + 1.6) if len(names) > 1 else (10.5, 5.2)
-    figure, axes = panels(shape[0], columns=shape[1], width=width, height=height, sharex=True, sharey=True)
-    grid = axes if len(names) > 1 else axes.T
+    # A single series has its two panels side by side.
+    rows, columns = (2, len(names)) if len(names) > 1 else (1, 2)
+    width, height = (3.9 * columns + 1.2, 3.2 * rows + 1.6) if rows > 1 else (10.5, 5.2)
+    figure, axes = panels(rows, columns=columns, width=width, height=height, sharex=True, sharey=True)
+    grid = axes if rows > 1 else axes.T
     for column, name in enumerate(names):
         here = table[table["series"] == name]
         for axis, methods in zip(grid[:, column], (PUBLISHED, CLASSICAL), strict=True):
             for method in methods:
                 _curve(axis, here[here["method"] == method].sort_values("epsilon"), method=method)
         grid[0, column].set_title(f"{here['label'].iloc[0]}, N = {int(here['population'].iloc[0]):,}")
-    axes[0, 0].set_xscale("log")
-    axes[0, 0].set_ylim(top=1.01)
     pure = table[table["method"] == "pure"]["epsilon"]
     # The same reach in ε for every panel: where they are compared, they must be comparable.
-    axes[0, 0].set_xlim(max(float(pure.min()), 1e-3), min(float(pure.max()), 10.0))
-    plain_log(axes[0, 0].xaxis)
-    for axis in axes[-1]:
-        axis.set_xlabel("privacy cost ε")
-    for axis in axes[:, 0]:
-        axis.set_ylabel(r"accuracy $1 - \mathrm{E}[q_{\max} - q_{\mathrm{chosen}}]$")
-    keys: dict[str, Any] = {}
-    for axis in grid[:, 0]:
-        handles, labels = axis.get_legend_handles_labels()
-        keys |= dict(zip(labels, handles, strict=True))
-    figure.legend(keys.values(), keys.keys(), loc="outside lower center", ncols=3 if shape[1] > 2 else 2)
-    note_simulated(figure, is_simulated(table))
+    axes[0, 0].set(xlim=(max(float(pure.min()), 1e-3), min(float(pure.max()), 10.0)))
+    axes[0, 0].set_ylim(top=1.01)
+    plain_log(axes[0, 0], "x")
+    label(axes, across="privacy cost ε", up=r"accuracy $1 - \mathrm{E}[q_{\max} - q_{\mathrm{chosen}}]$")
+    legend(figure, grid[:, 0], columns=3 if columns > 2 else 2)
     return figure
 
 
@@ -172,10 +127,9 @@ def _curve(axis: Any, curve: Table, *, method: str) -> None:
 
 
 def _caption(note: str, table: Table) -> str:
-    label = "; ".join(dict.fromkeys(table["label"]))
     return (
-        f"{label}. Bands: one standard error over the trials. All costs are guarantees before the release. Where the "
-        f"family is monotone, every pure mechanism here costs about half. {note}"
+        f"{series_in(table)}. Bands: one standard error over the trials. All costs are guarantees before the release. "
+        f"Where the family is monotone, every pure mechanism here costs about half. {note}"
     ).strip()
 
 
@@ -243,10 +197,9 @@ def _lcl_claims(table: Table) -> Iterator[Claim]:
         yield Claim(
             where="appendix B.3, caption of LCL, d = 829",
             claim=claim,
-            rule="Held if both readings of the difference, as a ratio and as ε, grow from (300, 364) when what "
-            "is named "
-            "rises to LCL's (5,564, 829); it depends if only one does.",
-            verdict=over_readings(ratios[changed] > ratios[base], gaps[changed] > gaps[base]),
+            rule="Held if both readings of the difference, as a ratio and as ε, grow from (300, 364) when what is "
+            "named rises to LCL's (5,564, 829); it depends if only one does.",
+            verdict=held_if(ratios[changed] > ratios[base], gaps[changed] > gaps[base]),
             found=listed,
             setting=setting,
         )
@@ -273,7 +226,7 @@ def _uci_claims(table: Table) -> Iterator[Claim]:
         claim="Gaussian noise with the pure bound clearly improves on Laplace noisy max.",
         rule="Held if Gaussian needs less ε for 90% accuracy under both sensitivities of Laplace that fit the text: 2Δ "
         "for a noisy max, dΔ for the post-processing argument.",
-        verdict=over_readings(gaussian < laplace, gaussian < everything),
+        verdict=held_if(gaussian < laplace, gaussian < everything),
         found=f"Gaussian {gaussian:.4f}; Laplace charged 2Δ/scale {laplace:.4f}, charged dΔ/scale {everything:.3g}",
         setting="d = 365, 90% accuracy, all pure",
     )
@@ -286,8 +239,8 @@ def _classical(table: Table, series: str, where: str) -> Claim:
         claim="The exponential mechanism and permute-and-flip offer a competitive baseline.",
         rule="Held if the better of the two needs at most 1.5 times the pure bound's ε for 90% accuracy.",
         verdict=held_if(min(exponential, flip) < 1.5 * gaussian),
-        found=f"ε {exponential:.4f} and {flip:.4f} where Gaussian noisy max needs {gaussian:.4f}: more than "
-        "competitive",
+        found=f"ε {exponential:.4f} and {flip:.4f} where Gaussian noisy max needs {gaussian:.4f}: "
+        "more than competitive",
         setting=f"{table.loc[table['series'] == series, 'label'].iloc[0]}, 90% accuracy, all pure",
     )
 

@@ -1,14 +1,9 @@
-"""F1 against the final ε of watching a stream (paper, Section 4 and appendix D).
-
-What a pass is charged is marked as realised (the ex-post losses of its own answers, valid after the fact) or as a
-guarantee (a cost that was known per run, taken for the number of runs used).
-"""
+"""F1 against the final ε of watching a stream (paper, Section 4 and appendix D), and what our settings make of it."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,15 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.paper.baselines import READINGS, run_curve
-from dpselect.paper.datasets import Series, load
-from dpselect.paper.figure import Figure, Part, Table, generator_of, is_simulated
-from dpselect.paper.sizes import Size
-from dpselect.paper.style import COLOURS, drawn, note_simulated, panels, plain_log
-from dpselect.paper.watching import f1_scores, fresh_costs, kept_costs, verdicts_of
+from dpselect.paper import published
+from dpselect.paper.datasets import Series, load, part_of
+from dpselect.paper.figure import Figure, Part, Size, Table, generator_of, interval, series_in
+from dpselect.paper.passes import f1_scores, fresh_costs, kept_costs, verdicts_of
+from dpselect.paper.published import ACCOUNTINGS, LCL_SIGMAS, UCI_SIGMAS, Panel, gaussian, published_part
+from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
 
@@ -33,151 +26,86 @@ CLIPS = (0.05, 0.15, None)
 #: σ_Z/σ_X tried by tuned runs; the paper fixes √3.
 RATIOS = (1.0, math.sqrt(3), 3.0)
 
-#: Accountings of the published settings: marker and name.
-ACCOUNTINGS = {
-    "fsrc": ("o", "realised: FSRC, sum of ex-post losses"),
-    "monotone": ("v", "realised: the same runs, monotone family"),
-    "per run": ("s", "guarantee: Whitehouse over Zhu–Wang, δ = 1/N per run"),
-    "in all": ("^", "guarantee: the same, δ = 1/N in all"),
-    "printed": ("D", "guarantee: δ = 1/N per run, Section 2's conversion"),
-}
-
-#: A stream and a threshold.
-Panel = tuple[str, float]
-
-
-def gaussian(
-    family: QueryFamily, *, threshold: float, sigma: float, ratio: float = math.sqrt(3)
-) -> GaussianAboveThreshold:
-    """The paper's settings, σ_Z = √3·σ_X, or another ratio."""
-    return GaussianAboveThreshold(family, threshold=threshold, sigma_threshold=sigma, sigma_query=ratio * sigma)
-
-
-def online_part(kind: str, panel: Panel, *, size: Size, data: Path | None, **rest: Any) -> Part:
-    """Parameters of one kind of work on one panel."""
-    name, threshold = panel
-    fingerprint = load(name, data=data).fingerprint
-    return {"kind": kind, "series": name, "fingerprint": fingerprint, "threshold": threshold, "runs": size.runs} | rest
-
-
-def published_part(panel: Panel, *, sigmas: tuple[float, float], size: Size, data: Path | None) -> Part:
-    """The published settings over a range of σ_X."""
-    grid = np.linspace(*sigmas, max(3, size.curve // 3)).tolist()
-    return online_part("published", panel, size=size, data=data, sigmas=grid)
-
 
 def _parts(chosen: tuple[Panel, ...], sigmas: tuple[float, float], size: Size, *, data: Path | None) -> list[Part]:
-    """Per panel: the published settings, our tuned ones, and releasing everything."""
+    """Per panel: the published settings, releasing everything, and our tuned ones."""
     tuned = np.geomspace(0.015, 0.3, size.tuning).tolist()
+    grids = {"release": np.geomspace(0.005, 0.5, size.curve).tolist(), "fresh": tuned, "kept": tuned}
     found: list[Part] = []
     for panel in chosen[: size.panels]:
         found.append(published_part(panel, sigmas=sigmas, size=size, data=data))
-        released = np.geomspace(0.005, 0.5, size.curve).tolist()
-        found.append(online_part("release", panel, size=size, data=data, sigmas=released))
-        found += [online_part(kind, panel, size=size, data=data, sigmas=tuned) for kind in ("fresh", "kept")]
+        name, threshold = panel
+        found += [
+            part_of(name, data=data, kind=kind, threshold=threshold, runs=size.runs, sigmas=grid)
+            for kind, grid in grids.items()
+        ]
     return found
 
 
 def measure(part: Part, *, data: Path | None) -> Table:
     """One part: a row per setting and, for the published settings, per pass and accounting."""
+    if part["kind"] == "published":
+        return published.measure(part, data=data)
     series = load(part["series"], data=data)
-    work = {"published": _published, "release": _release, "fresh": _tuned, "kept": _tuned}[part["kind"]]
-    table = work(series, part)
-    for place, (name, value) in enumerate(
-        (
-            ("series", part["series"]),
-            ("label", series.label),
-            ("simulated", series.simulated),
-            ("threshold", part["threshold"]),
-        )
-    ):
-        table.insert(place, name, value)
-    return table
+    rows = (_release if part["kind"] == "release" else _tuned)(series, part)
+    shared = {"series": part["series"]} | series.named | {"threshold": part["threshold"], "kind": part["kind"]}
+    return pd.DataFrame([shared | row for row in rows])
 
 
-def _published(series: Series, part: Part) -> Table:
-    """σ_Z = √3·σ_X, queries in [0, 1], threshold drawn anew after every ⊤; costs per pass."""
-    generator, threshold, delta = generator_of(part), part["threshold"], 1.0 / series.population
-    truth = series.values >= threshold
-    settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
-    answers = verdicts_of(settings, values=series.values, passes=part["runs"], fresh=True, generator=generator)
-    tables = []
-    for place, watch in enumerate(settings):
-        verdicts, sigma = answers[:, place], watch.sigma_threshold
-        passes = fresh_costs(watch, verdicts=verdicts)
-        # The same answers, priced as a monotone family.
-        again = fresh_costs(replace(watch, family=series.family(monotone=True)), verdicts=verdicts)
-        curve = run_curve(population=series.population, threshold=threshold, sigma_threshold=sigma)
-        costs: dict[str, FloatArray] = {"fsrc": passes.spent, "monotone": again.spent}
-        costs |= {name: cost(curve, rounds=passes.rounds, delta=delta) for name, cost in READINGS.items()}
-        for accounting, epsilon in costs.items():
-            row = {"kind": accounting, "sigma_threshold": sigma, "passed": np.arange(part["runs"])}
-            row |= {"f1": f1_scores(verdicts, truth=truth), "epsilon": epsilon, "rounds": passes.rounds}
-            tables.append(pd.DataFrame(row))
-    return pd.concat(tables, ignore_index=True)
-
-
-def clipped(family: QueryFamily, threshold: float, *, below: float | None, above: float | None) -> QueryFamily:
-    """The family after clipping round the threshold; None keeps that side whole."""
-    reach = family.width
-    return family.near(threshold, below=reach if below is None else below, above=reach if above is None else above)
-
-
-def tuned_settings(family: QueryFamily, *, threshold: float, sigmas: list[float]) -> list[AboveThreshold]:
-    """Every combination of clips, ratio and noise."""
+def tuned_settings(
+    family: QueryFamily,
+    *,
+    threshold: float,
+    sigmas: list[float],
+    clips: tuple[float | None, ...] = CLIPS,
+    ratios: tuple[float, ...] = RATIOS,
+) -> list[AboveThreshold]:
+    """Every combination of clips below and above the threshold, ratio and noise."""
+    whole = family.width
     return [
-        gaussian(clipped(family, threshold, below=below, above=above), threshold=threshold, sigma=sigma, ratio=ratio)
-        for below, above, ratio, sigma in itertools.product(CLIPS, CLIPS, RATIOS, sigmas)
+        gaussian(
+            family.near(threshold, below=whole if below is None else below, above=whole if above is None else above),
+            threshold=threshold,
+            sigma=sigma,
+            ratio=ratio,
+        )
+        for below, above, ratio, sigma in itertools.product(clips, clips, ratios, sigmas)
     ]
 
 
-def _tuned(series: Series, part: Part) -> Table:
-    """Monotone, clipped, with σ_Z/σ_X free; means over the passes of each setting."""
-    threshold, fresh = part["threshold"], part["kind"] == "fresh"
-    settings = tuned_settings(series.family(monotone=True), threshold=threshold, sigmas=part["sigmas"])
-    truth, price = series.values >= threshold, fresh_costs if fresh else kept_costs
-    answers = verdicts_of(
-        settings, values=series.values, passes=part["runs"], fresh=fresh, generator=generator_of(part)
-    )
+def mean_rows(
+    settings: list[AboveThreshold], *, series: Series, fresh: bool, runs: int, generator: np.random.Generator
+) -> list[dict[str, Any]]:
+    """Per setting, its scales and range, with F1, realised ε and the budget needed as means over the passes."""
+    price, truth = fresh_costs if fresh else kept_costs, series.values >= settings[0].threshold
+    answers = verdicts_of(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
     rows = []
     for place, watch in enumerate(settings):
         costs = price(watch, verdicts=answers[:, place])
-        rows.append(
-            {
-                "kind": part["kind"],
-                "sigma_threshold": watch.scales[0],
-                "ratio": watch.scales[1] / watch.scales[0],
-                "lower": watch.family.lower,
-                "upper": watch.family.upper,
-                "f1": float(f1_scores(answers[:, place], truth=truth).mean()),
-                "epsilon": float(costs.spent.mean()),
-                "needed": float(costs.needed.mean()),
-            }
-        )
-    return pd.DataFrame(rows)
+        row = {"sigma_threshold": watch.scales[0], "ratio": watch.scales[1] / watch.scales[0]}
+        row |= {"lower": watch.family.lower, "upper": watch.family.upper}
+        row |= {"f1": float(f1_scores(answers[:, place], truth=truth).mean())}
+        rows.append(row | {"epsilon": float(costs.spent.mean()), "needed": float(costs.needed.mean())})
+    return rows
 
 
-def _release(series: Series, part: Part) -> Table:
+def _tuned(series: Series, part: Part) -> list[dict[str, Any]]:
+    """Monotone, clipped, with σ_Z/σ_X free."""
+    settings = tuned_settings(series.family(monotone=True), threshold=part["threshold"], sigmas=part["sigmas"])
+    fresh = part["kind"] == "fresh"
+    return mean_rows(settings, series=series, fresh=fresh, runs=part["runs"], generator=generator_of(part))
+
+
+def _release(series: Series, part: Part) -> list[dict[str, Any]]:
     """Every day released with Gaussian noise and compared with the threshold afterwards; exact profile at δ = 1/N."""
-    generator, threshold, delta = generator_of(part), part["threshold"], 1.0 / series.population
-    days, truth = len(series.values), series.values >= threshold
+    generator, threshold, days = generator_of(part), part["threshold"], len(series.values)
     rows = []
     for sigma in part["sigmas"]:
         noisy = series.values[:, None] + sigma * generator.standard_normal((days, part["runs"]))
-        f1 = float(f1_scores(noisy >= threshold, truth=truth).mean())
-        epsilon = selection_epsilon(delta, shift=math.sqrt(days) * delta / sigma)
-        rows.append({"kind": "release", "sigma_threshold": sigma, "f1": f1, "epsilon": epsilon})
-    return pd.DataFrame(rows)
-
-
-def interval(values: Any) -> tuple[float, float]:
-    """The mean and half of its 95% interval.
-
-    >>> tuple(round(part, 3) for part in interval(np.array([1.0, 2.0, 3.0])))
-    (2.0, 1.132)
-    """
-    numbers = np.asarray(values, dtype=np.float64)
-    return float(numbers.mean()), 1.96 * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
+        f1 = float(f1_scores(noisy >= threshold, truth=series.values >= threshold).mean())
+        epsilon = selection_epsilon(series.delta, shift=math.sqrt(days) * series.delta / sigma)
+        rows.append({"sigma_threshold": sigma, "f1": f1, "epsilon": epsilon})
+    return rows
 
 
 def frontier(table: Table) -> Table:
@@ -207,62 +135,41 @@ def _panels_of(table: Table) -> list[tuple[str, Table]]:
     ]
 
 
-@drawn
 def _draw(table: Table) -> Any:
     """One panel per stream and threshold, all on the same axes; means with 95% intervals."""
     shown = _panels_of(table)
     columns = 3 if len(shown) % 3 == 0 else min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
-    figure, axes = panels(
-        rows, columns=columns, width=3.9 * columns + 0.4, height=3.2 * rows + 1.5, sharex=True, sharey=True
-    )
+    size: Any = {"width": 3.9 * columns + 0.4, "height": 3.2 * rows + 1.5}
+    figure, axes = panels(rows, columns=columns, **size, sharex=True, sharey=True)
     for axis, (title, here) in zip(axes.flat, shown, strict=True):
-        for kind, (marker, label) in ACCOUNTINGS.items():
+        for kind, (marker, said) in ACCOUNTINGS.items():
             points = here[here["kind"] == kind].groupby("sigma_threshold")
             found = [(*interval(rows["epsilon"]), *interval(rows["f1"])) for _, rows in points]
             epsilon, wide, f1, high = np.array(found).T
-            face = COLOURS[kind] if label.startswith("realised") else "white"
-            axis.errorbar(
-                epsilon,
-                f1,
-                high,
-                wide,
-                marker=marker,
-                ms=5,
-                mfc=face,
-                lw=1,
-                color=COLOURS[kind],
-                label=label,
-                elinewidth=1,
-            )
+            face = COLOURS[kind] if said.startswith("realised") else "white"
+            style: Any = {"marker": marker, "ms": 5, "mfc": face, "lw": 1, "elinewidth": 1, "color": COLOURS[kind]}
+            axis.errorbar(epsilon, f1, high, wide, **style, label=said)
         best = frontier(ours(here))
-        label = "realised: monotone, clipped, free ratio (picked in hindsight)"
-        axis.plot(best["epsilon"], best["f1"], drawstyle="steps-post", color=COLOURS["tuned"], label=label)
+        said = "realised: monotone, clipped, free ratio (picked in hindsight)"
+        axis.plot(best["epsilon"], best["f1"], drawstyle="steps-post", color=COLOURS["tuned"], label=said)
         everything = here[here["kind"] == "release"].sort_values("epsilon")
-        label = "guarantee: release every day, Gaussian, δ = 1/N"
-        axis.plot(everything["epsilon"], everything["f1"], ":", color=COLOURS["release"], label=label)
+        said = "guarantee: release every day, Gaussian, δ = 1/N"
+        axis.plot(everything["epsilon"], everything["f1"], ":", color=COLOURS["release"], label=said)
         axis.set_title(title)
-    axes[0, 0].set_xscale("log")
-    axes[0, 0].set_ylim(0, 1.02)
-    published = table[table["kind"].isin(list(ACCOUNTINGS))]["epsilon"]
-    axes[0, 0].set_xlim(0.2 * published.min(), 1.6 * published.max())
-    plain_log(axes[0, 0].xaxis)
-    for axis in axes[-1]:
-        axis.set_xlabel("final privacy cost ε")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("F1 against the noiseless answers")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    note_simulated(figure, is_simulated(table))
+    epsilon = table[table["kind"].isin(list(ACCOUNTINGS))]["epsilon"]
+    axes[0, 0].set(xlim=(0.2 * epsilon.min(), 1.6 * epsilon.max()), ylim=(0, 1.02))
+    plain_log(axes[0, 0], "x")
+    label(axes, across="final privacy cost ε", up="F1 against the noiseless answers")
+    legend(figure, axes[0, :1], columns=2)
     return figure
 
 
 def _caption(note: str, table: Table) -> str:
-    runs = int(table["passed"].max()) + 1
-    label = "; ".join(dict.fromkeys(table["label"]))
     return (
-        f"{label}. Marks: means over {runs} passes at one σ_X, with 95% intervals; filled: realised after the pass; "
-        "hollow: a guarantee for the number of runs used. FSRC's sum is a valid reading after the fact; its (ε, δ) "
-        f"theorem is not (see the corrections). {note}"
+        f"{series_in(table)}. Marks: means over {int(table['passed'].max()) + 1} passes at one σ_X, with 95% "
+        "intervals; filled: realised after the pass; hollow: a guarantee for the number of runs used. FSRC's sum is a "
+        f"valid reading after the fact; its (ε, δ) theorem is not (see the corrections). {note}"
     ).strip()
 
 
@@ -294,7 +201,6 @@ def _online(title: str, *chosen: Panel, sigmas: tuple[float, float], note: str =
     )
 
 
-UCI_SIGMAS, LCL_SIGMAS = (0.09, 0.15), (0.04, 0.16)
 #: The main text's thresholds are .575 and .33; the appendix gives no list, so the others span the range.
 UCI = _online(
     "Online selection on UCI Bikes: on which days are riders above ρ?",

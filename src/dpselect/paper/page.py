@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import dpselect
-from dpselect.paper.figure import Table, is_simulated
-from dpselect.paper.sizes import Size
+from dpselect.paper.figure import Size, Table, is_simulated
 from dpselect.report.page import document
 
 _STYLE = """

@@ -1,32 +1,48 @@
-"""Every figure from one call: parts spread over processes, finished ones kept, one page at the end."""
+"""The figures by name, in the order of the report, and one call that computes, draws and judges them."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from dpselect import files
 from dpselect.checks import refuse
-from dpselect.errors import SourceError
-from dpselect.paper.catalogue import FIGURES
-from dpselect.paper.claims import Claim, unjudged
+from dpselect.paper import above_threshold, budget_stop, noisy_max, offline, online, published, slips, tuned
+from dpselect.paper.ablation import ABLATION
 from dpselect.paper.datasets import data_folder
-from dpselect.paper.fetching import fetch_bikes
-from dpselect.paper.figure import Part, Table, is_simulated
+from dpselect.paper.figure import FULL, QUICK, Claim, Figure, Size, Table
+from dpselect.paper.monte_carlo import MONTE_CARLO
 from dpselect.paper.page import Section, page_text
-from dpselect.paper.progress import Progress, reporting
-from dpselect.paper.sizes import FULL, QUICK, Size
-from dpselect.paper.store import Store
 from dpselect.paper.style import save
+from dpselect.paper.work import Piece, Progress, Store, tables_of
+
+#: Name → figure.
+FIGURES: dict[str, Figure] = {
+    "epsilon-candidates": noisy_max.CURVES,
+    "heatmap-max": noisy_max.HEAT_MAP,
+    "population": noisy_max.SWEEP,
+    "monte-carlo": MONTE_CARLO,
+    "quadrature": slips.QUADRATURE,
+    "heatmap-at": above_threshold.HEAT_MAP,
+    "loss-threshold": above_threshold.LOSSES,
+    "offline-near": offline.NEAR,
+    "offline-lcl": offline.LCL,
+    "offline-uci": offline.UCI,
+    "online-uci": online.UCI,
+    "online-lcl": online.LCL,
+    "separation": published.SEPARATION,
+    "spend-uci": published.SPENT_UCI,
+    "spend-lcl": published.SPENT_LCL,
+    "budget-stop": budget_stop.STOP,
+    "cap": budget_stop.CAP,
+    "ablation": ABLATION,
+    "transfer": tuned.TRANSFER,
+    "rare-events": tuned.RARE,
+    "corrections": slips.CORRECTIONS,
+}
 
 
 def run(
@@ -73,7 +89,7 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from dpselect.paper.sizes import TINY
+    >>> from dpselect.paper.figure import TINY
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run(["loss-threshold"], out=folder, size=TINY, jobs=1).name
     'report.html'
@@ -89,36 +105,31 @@ def run(
         raise refuse("jobs", jobs, "a whole number, 1 or more")
     if not (progress is None or progress == "rich" or callable(progress)):
         raise refuse("progress", progress, "None, 'rich' or a function of (figure, done, total)")
-    home = Path(out)
-    folder = data_folder(None if data is None else Path(data))
+    home, folder = Path(out), data_folder(None if data is None else Path(data))
     page = _claimed(home)
     if fetch:
+        from dpselect.paper.sources import fetch_bikes
+
         folder = fetch_bikes(home / "data", beside=folder)
     chosen = size if size is not None else QUICK if quick else FULL
-    with ended_by_sigterm():
-        tables = _tables(
-            names, size=chosen, data=folder, store=Store(home / "cache"), workers=workers, progress=progress
+    pieces = [
+        Piece(name, FIGURES[name].measure, part) for name in names for part in FIGURES[name].parts(chosen, data=folder)
+    ]
+    found = tables_of(pieces, data=folder, store=Store(home / "cache"), workers=workers, progress=progress)
+    whole = {
+        name: pd.concat(
+            [
+                table.dropna(axis="columns", how="all")
+                for piece, table in zip(pieces, found, strict=True)
+                if piece.figure == name
+            ],
+            ignore_index=True,
         )
-    sections = []
-    for name, table in tables.items():
-        _keep(table, home / "tables" / f"{name}.csv")
-        figure = FIGURES[name]
-        image = save(figure.draw(table), stem=home / "figures" / name)
-        numbers = None if figure.numbers is None else figure.numbers(table)
-        if numbers is not None:
-            _keep(numbers, home / "tables" / f"{name}-numbers.csv")
-        sections.append(
-            Section(
-                name=name,
-                title=figure.title,
-                caption=figure.caption(table),
-                image=image,
-                table=table,
-                numbers=numbers,
-            )
-        )
-    verdicts = judge(tables)
+        for name in names
+    }
+    verdicts = judge(whole)
     _keep(verdicts, home / "tables" / "claims.csv")
+    sections = [_section(name, table, home=home) for name, table in whole.items()]
     return files.write(page, page_text(sections=sections, claims=verdicts, size=chosen), files.PAGE)
 
 
@@ -128,12 +139,21 @@ def judge(tables: Mapping[str, Table]) -> Table:
     >>> judge({}).columns.tolist()
     ['where', 'claim', 'rule', 'verdict', 'found', 'setting']
     """
-    found = [
-        unjudged(claim) if is_simulated(table) else claim
-        for name, table in tables.items()
-        for claim in FIGURES[name].claims(table)
-    ]
-    return pd.DataFrame([claim.row() for claim in found], columns=Claim.columns())
+    rows = [row for name, table in tables.items() for row in FIGURES[name].judged(table)]
+    return pd.DataFrame(rows, columns=list(Claim.__dataclass_fields__))
+
+
+def _section(name: str, table: Table, *, home: Path) -> Section:
+    """Draws a figure, and keeps its tables beside it."""
+    figure = FIGURES[name]
+    _keep(table, home / "tables" / f"{name}.csv")
+    numbers = None if figure.numbers is None else figure.numbers(table)
+    if numbers is not None:
+        _keep(numbers, home / "tables" / f"{name}-numbers.csv")
+    image = save(figure.drawn(table), stem=home / "figures" / name)
+    return Section(
+        name=name, title=figure.title, caption=figure.caption(table), image=image, table=table, numbers=numbers
+    )
 
 
 def _claimed(home: Path) -> Path:
@@ -152,101 +172,3 @@ def _keep(table: Table, path: Path) -> None:
     with files.fresh_file(path, what="table") as fresh:
         table.to_csv(fresh, index=False)
         fresh.replace(path)
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the work like an exit, so that its workers are ended too; only a main thread can be told."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    earlier = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, earlier)
-
-
-def _measured(name: str, part: Part, data: Path | None) -> Table:
-    return FIGURES[name].measure(part, data=data)
-
-
-def _tables(
-    names: list[str], *, size: Size, data: Path | None, store: Store, workers: int, progress: Progress
-) -> dict[str, Table]:
-    """Every figure's table, from the store where it can be."""
-    work = [(name, part) for name in names for part in FIGURES[name].parts(size, data=data)]
-    found = {place: store.get(name, part=part) for place, (name, part) in enumerate(work)}
-    missing = [place for place, table in found.items() if table is None]
-    with reporting(progress, total=len(work)) as report:
-        done = len(work) - len(missing)
-        report("from the cache", done, len(work))
-
-        def keep(place: int, table: Table) -> None:
-            nonlocal done
-            name, part = work[place]
-            store.put(name, part=part, table=table)
-            # Read back, so that a figure looks the same whether its parts were kept or new.
-            found[place] = store.get(name, part=part)
-            done += 1
-            report(name, done, len(work))
-
-        if workers == 1 or len(missing) <= 1:
-            for place in missing:
-                keep(place, _measured(*work[place], data))
-        else:
-            _spread(work, missing=missing, data=data, workers=min(workers, len(missing)), keep=keep)
-    grouped: dict[str, list[Table]] = {name: [] for name in names}
-    for place, (name, _) in enumerate(work):
-        table = found[place]
-        if table is not None:
-            grouped[name].append(table.dropna(axis="columns", how="all"))
-    return {name: pd.concat(tables, ignore_index=True) for name, tables in grouped.items()}
-
-
-def _spread(
-    work: list[tuple[str, Part]],
-    *,
-    missing: list[int],
-    data: Path | None,
-    workers: int,
-    keep: Callable[[int, Table], None],
-) -> None:
-    """The missing parts over processes, each kept as soon as it is finished."""
-    # Fresh interpreters: a copied one may hold the locks of numerical threads that it does not have.
-    context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_settle) as pool:
-        running: dict[Future[Table], int] = {pool.submit(_measured, *work[place], data): place for place in missing}
-        try:
-            for finished in as_completed(running):
-                keep(running[finished], finished.result())
-        except BrokenProcessPool:
-            raise SourceError(
-                "a worker was ended from outside, perhaps for want of memory; what was finished is kept: run again to "
-                "continue, with fewer ‹jobs›"
-            ) from None
-        except BaseException:
-            # A part can take a minute; whoever asked to stop should not wait for it.
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - others:
-                child.terminate()
-            raise
-
-
-def _settle() -> None:
-    """A worker leaves Ctrl-C, which reaches every process of a terminal, to the first one, and ends with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-
-    def follow() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    # Otherwise a worker whose parent was killed works on, and then waits for ever for the next part.
-    threading.Thread(target=follow, daemon=True).start()

@@ -5,9 +5,8 @@ Figures are made without any window system or global state, so that every proces
 
 from __future__ import annotations
 
-import functools
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ import numpy as np
 
 from dpselect import files
 from dpselect.checks import FloatArray
-from dpselect.paper.figure import Table
 from dpselect.report.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -59,6 +57,17 @@ _RULES: Any = {
 }
 
 
+def under_rules(draw: Callable[[Any], Figure], table: Any, *, simulated: bool) -> Figure:
+    """A drawing under the house rules for type, lines and legends, and marked where its data were simulated."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_RULES):
+        figure = draw(table)
+        if simulated:
+            figure.suptitle("SIMULATED stand-in data: not the paper's data set", color=VERMILION, fontsize=11)
+        return figure
+
+
 def panels(rows: int = 1, *, columns: int = 1, width: float, height: float, **sharing: Any) -> tuple[Figure, Any]:
     """An empty figure, ``width`` × ``height`` inches, and a two-dimensional array of its axes."""
     from matplotlib.figure import Figure
@@ -69,17 +78,21 @@ def panels(rows: int = 1, *, columns: int = 1, width: float, height: float, **sh
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
 
 
-def drawn(draw: Callable[[Table], Figure]) -> Callable[[Table], Figure]:
-    """A drawing function under the house rules for type, lines and legends."""
+def label(axes: Any, *, across: str = "", up: str = "") -> None:
+    """Names what lies across under the lowest panels, and what goes up beside the leftmost."""
+    for axis in axes[-1] if across else ():
+        axis.set_xlabel(across)
+    for axis in axes[:, 0] if up else ():
+        axis.set_ylabel(up)
 
-    @functools.wraps(draw)
-    def under_rules(table: Table) -> Figure:
-        import matplotlib as mpl
 
-        with mpl.rc_context(_RULES):
-            return draw(table)
-
-    return under_rules
+def legend(figure: Figure, axes: Iterable[Any], *, columns: int) -> None:
+    """One legend below all panels, with whatever these axes name, each once."""
+    keys: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        keys |= dict(zip(labels, handles, strict=True))
+    figure.legend(keys.values(), keys.keys(), loc="outside lower center", ncols=columns)
 
 
 def ramp(count: int) -> list[Any]:
@@ -93,23 +106,24 @@ def ramp(count: int) -> list[Any]:
     return [mpl.colormaps["viridis"](position) for position in np.linspace(0.0, 0.86, count)]
 
 
-def cells(centres: Any, *, log: bool = False) -> FloatArray:
-    """The edges of cells round the centres, so that a heat map shows its outer cells whole.
+def heat_map(axis: Any, gap: Any, *, log: bool = False, **scale: Any) -> Any:
+    """A pivoted gap as a map, red where it is positive and blue where it is negative, black where it changes sign."""
+    x, y, values = _edges(gap.columns), _edges(gap.index, log=log), gap.to_numpy()
+    mesh = axis.pcolormesh(x, y, values, cmap="RdBu_r", **scale)
+    if values.min() < 0 < values.max():
+        axis.contour(gap.columns, gap.index, values, levels=[0.0], colors="black", linewidths=1.2)
+    axis.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
+    axis.grid(False)
+    return mesh
 
-    >>> cells([1.0, 2.0, 3.0]).tolist()
-    [0.5, 1.5, 2.5, 3.5]
-    """
+
+def _edges(centres: Any, *, log: bool = False) -> FloatArray:
+    """The edges of cells round the centres, so that the outer cells are shown whole."""
     values = np.asarray(centres, dtype=np.float64)
     values = np.log(values) if log else values
     middle = 0.5 * (values[1:] + values[:-1])
     edges = np.concatenate([[1.5 * values[0] - 0.5 * values[1]], middle, [1.5 * values[-1] - 0.5 * values[-2]]])
     return np.asarray(np.exp(edges) if log else edges)
-
-
-def equal_line(axis: Any, gap: Any) -> None:
-    """A black line where a pivoted gap changes its sign."""
-    if gap.to_numpy().min() < 0 < gap.to_numpy().max():
-        axis.contour(gap.columns, gap.index, gap.to_numpy(), levels=[0.0], colors="black", linewidths=1.2)
 
 
 def short(value: float) -> str:
@@ -130,26 +144,23 @@ def subscripts(text: str) -> str:
     return text.replace("σ_X", r"$\sigma_X$").replace("σ_Z", r"$\sigma_Z$")
 
 
-def note_simulated(figure: Figure, simulated: bool) -> None:
-    """Writes "simulated data" across the top of a figure drawn from a stand-in."""
-    if simulated:
-        figure.suptitle("SIMULATED stand-in data: not the paper's data set", color=VERMILION, fontsize=11)
-
-
-def plain_log(axis: Any, *, ticks: list[float] | None = None) -> None:
-    """A logarithmic axis with numbers people read: 0.02, 0.1, 2."""
+def plain_log(panel: Any, way: str, *, ticks: Iterable[float] | None = None) -> None:
+    """Makes "x" or "y" of a panel (or "xy") logarithmic, with numbers people read: 0.02, 0.1, 2."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
-    if ticks is not None:
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_minor_locator(FixedLocator([]))
-    else:
+    for one in way:
+        panel.set(**{f"{one}scale": "log"})
+        axis = getattr(panel, f"{one}axis")
         low, high = axis.get_view_interval()
         # Three labels per decade run into each other on a long axis.
         steps = (1.0, 2.0, 5.0) if high / low < 100 else (1.0, 3.0)
-        axis.set_major_locator(LogLocator(base=10, subs=steps, numticks=20))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+        axis.set_major_locator(
+            LogLocator(base=10, subs=steps, numticks=20) if ticks is None else FixedLocator(list(ticks))
+        )
+        if ticks is not None:
+            axis.set_minor_locator(FixedLocator([]))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Figure, *, stem: Path) -> Path:

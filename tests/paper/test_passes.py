@@ -1,8 +1,10 @@
-"""The simulated passes obey the mechanism's law, and their costs are those of the library's own sparse vector."""
+"""Simulated passes obey the mechanism's law; their costs and their stops are those of the library's own filters."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,13 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mechanisms.output_law import transcript_probability
 
-from dpselect.composition.sparse_vector import SparseVector
+from dpselect.composition import PublishedReportingFilter, RepairedReportingFilter, SparseVector
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.paper.watching import f1_scores, fresh_costs, kept_costs, spent_by_day, verdicts_of
+from dpselect.paper.passes import (
+    Passes,
+    answered,
+    f1_scores,
+    fresh_costs,
+    kept_costs,
+    pure_days,
+    repaired_days,
+    reserve_days,
+    rounds_days,
+    tops_days,
+    verdicts_of,
+)
 from dpselect.privacy.family import QueryFamily
 
 VALUES = 0.5 + 0.4 * np.sin(np.arange(60) / 3)
@@ -62,10 +76,10 @@ def test_costs_are_those_of_the_sparse_vector(seed: int, resample: bool) -> None
 def test_the_spend_of_the_last_day_is_the_final_cost(answers: list[bool]) -> None:
     verdicts = np.array(answers)[:, None]
     watch = watch_of(monotone=False)
-    spent, rounds = spent_by_day(watch, verdicts=verdicts)
-    costs = fresh_costs(watch, verdicts=verdicts)
+    passes = Passes(watch, verdicts)
+    spent, costs = passes.spent(), fresh_costs(watch, verdicts=verdicts)
     assert spent[-1, 0] == pytest.approx(costs.spent[0], rel=1e-9)
-    assert rounds[-1, 0] == costs.rounds[0]
+    assert passes.runs()[-1, 0] == sum(answers) + (not answers[-1])
     assert (np.diff(spent[:, 0]) >= -1e-12).all()
     assert costs.needed[0] >= costs.spent[0] * (1 - 1e-12)
 
@@ -118,7 +132,78 @@ def test_classical_noise_follows_the_mechanisms_own_law(mechanism: type[LaplaceA
 
 def test_a_cap_ends_silent_runs_and_each_is_charged() -> None:
     watch, silent = watch_of(), np.zeros((10, 1), dtype=np.bool_)
-    spent, rounds = spent_by_day(watch, verdicts=silent, cap=4)
+    passes = Passes(watch, silent, cap=4)
+    spent, rounds = passes.spent(), passes.runs()
     whole, rest = float(watch.loss(4, 0)), float(watch.loss(2, 0))
     assert spent[-1, 0] == pytest.approx(2 * whole + rest)
     assert rounds[:, 0].tolist() == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3]
+
+
+WATCH = GaussianAboveThreshold(
+    QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3), threshold=0.6, sigma_threshold=0.1, sigma_query=0.1 * 3**0.5
+)
+VERDICTS = np.random.default_rng(8).random((300, 6)) < 0.2
+PASSES = Passes(WATCH, VERDICTS)
+
+
+def by_filter(budget: PublishedReportingFilter | RepairedReportingFilter, answers: np.ndarray) -> int:
+    """Days answered when runs are opened and settled one by one."""
+    day = 0
+    while day < len(answers):
+        try:
+            held = budget.open_run(WATCH, horizon=len(answers) - day)
+        except BudgetExhausted:
+            return day
+        below = 0
+        while day < len(answers) and not answers[day]:
+            below, day = below + 1, day + 1
+        halted = day < len(answers)
+        day += halted
+        held.settle(float(WATCH.loss(below, int(halted))))
+    return day
+
+
+def test_the_published_rule_stops_where_its_filter_does() -> None:
+    found = reserve_days(PASSES, budget=0.6, reserve=0.1)
+    for place in range(VERDICTS.shape[1]):
+        published = PublishedReportingFilter(
+            epsilon=0.6, delta=1e-3, acknowledge="not private as claimed", run_epsilon=0.1
+        )
+        assert found[place] == by_filter(published, VERDICTS[:, place])
+    assert found.max() < len(VERDICTS)
+
+
+def test_the_repaired_rule_stops_where_its_filter_does() -> None:
+    found = repaired_days(PASSES, budget=0.9, delta=1e-2)
+    for place in range(VERDICTS.shape[1]):
+        assert found[place] == by_filter(RepairedReportingFilter(epsilon=0.9, delta=1e-2), VERDICTS[:, place])
+    assert 0 < found.min() < len(VERDICTS)
+
+
+def test_the_pure_rule_asks_only_what_fits_either_way() -> None:
+    budget = 0.5
+    found = pure_days(PASSES, budget=budget)
+    for place, days in enumerate(found.tolist()):
+        spent, below = 0.0, 0
+        for day in range(days + 1):
+            dearer = max(float(WATCH.loss(below, 1)), float(WATCH.loss(below + 1, 0)))
+            assert (spent + dearer <= budget) == (day < days)
+            if VERDICTS[day, place]:
+                spent, below = spent + float(WATCH.loss(below, 1)), 0
+            else:
+                below += 1
+
+
+def test_a_number_of_rounds_ends_after_so_many_tops() -> None:
+    days = rounds_days(PASSES, rounds=7)
+    assert (answered(VERDICTS, days=days).sum(axis=0) == 7).all()
+    assert all(VERDICTS[day - 1, place] for place, day in enumerate(days.tolist()))
+    assert (tops_days(VERDICTS, tops=7) == days).all()
+    assert (tops_days(VERDICTS, tops=300) == len(VERDICTS)).all()
+
+
+@pytest.mark.parametrize("rule", [pure_days, partial(reserve_days, reserve=0.05)])
+def test_more_budget_never_answers_less(rule: object) -> None:
+    found = [rule(PASSES, budget=budget) for budget in (0.1, 0.3, 1.0, math.inf)]  # type: ignore[operator]
+    assert all((low <= high).all() for low, high in itertools.pairwise(found))
+    assert (found[-1] == len(VERDICTS)).all()

@@ -1,4 +1,4 @@
-"""Low Carbon London from the refactored daily files to the daily totals the figures read, through the tables room.
+"""Where the data files come from: UCI Bikes from its publisher, Low Carbon London's totals from its files per home.
 
 The totals are sums over everybody, made once from public data for the figures. They are no private release: a private
 question to such rows goes through :class:`dpselect.tables.Question`, which bounds what each home can add.
@@ -7,15 +7,65 @@ question to such rows goes through :class:`dpselect.tables.Question`, which boun
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 from dpselect.errors import SourceError
+from dpselect.paper.datasets import GPU_RESULTS, SERIES
 from dpselect.tables import open_source
 from dpselect.tables.failures import engine_failures
 
+#: The publisher's archive. It may be repacked, so the file inside it is pinned, not the archive.
+BIKES_URL = "https://archive.ics.uci.edu/static/public/275/bike+sharing+dataset.zip"
+
 #: Homes with this class are left out, which leaves the paper's N = 5,564. An inference: the paper does not say.
 UNCLASSED = "ACORN-"
+
+
+def fetch_bikes(folder: Path, *, beside: Path | None = None, url: str = BIKES_URL) -> Path:
+    """A data folder that has ``day.csv``: ``beside`` if it already does, else ``folder`` after a download.
+
+    The other files of ``beside`` are copied along, so that one folder serves every figure.
+    """
+    if beside is not None and any((beside / name).is_file() for name in SERIES["uci"].files):
+        return beside
+    target = folder / "day.csv"
+    if not target.is_file():
+        shutil.copyfile(_downloaded(folder / "archive", url=url), target)
+    if beside is not None:
+        for name in sorted({name for source in SERIES.values() for name in source.files} | {GPU_RESULTS}):
+            if (beside / name).is_file():
+                shutil.copyfile(beside / name, folder / name)
+    return folder.resolve()
+
+
+def _downloaded(folder: Path, *, url: str) -> Path:
+    """``day.csv`` out of the archive, through pooch; nothing is left behind where it is not the published file."""
+    try:
+        import pooch
+    except ImportError:
+        raise SourceError("downloading needs pooch; install dpselect[paper]") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        unpacked = pooch.retrieve(
+            url=url,
+            known_hash=None,
+            fname="bike_sharing.zip",
+            path=folder,
+            processor=pooch.Unzip(members=["day.csv"]),
+            progressbar=False,
+        )
+    except Exception as failure:  # the network can fail in many ways, each with its own class
+        raise SourceError(f"UCI Bikes could not be downloaded from {url}: {failure}") from failure
+    try:
+        member = next(Path(path) for path in unpacked if Path(path).name == "day.csv")
+        SERIES["uci"].read(member)
+    except (StopIteration, SourceError):
+        shutil.rmtree(folder)
+        sha256 = SERIES["uci"].sha256
+        raise SourceError(f"the archive at {url} does not hold the published day.csv (SHA-256 {sha256})") from None
+    return member
 
 
 def low_carbon_london(
@@ -63,7 +113,7 @@ def low_carbon_london(
             .order_by("day")
             .to_pandas()
         )
-    path = Path(out) / "lcl_daily_totals.csv"
+    path = Path(out) / SERIES["lcl"].files[0]
     totals["energy_sum_5564"] = totals["energy_sum_5564"].fillna(0.0).round(3)
     totals.to_csv(path, index=False)
     return path
