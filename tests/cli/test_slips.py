@@ -67,7 +67,7 @@ SLIPS: dict[str, Slip] = {
     "a budget below nothing": ("r.csv", PLAIN, {"--epsilon": "-1"}, "--epsilon must be positive"),
     "a budget in words": ("r.csv", PLAIN, {"--epsilon": "little"}, "must be a number"),
     "a budget that buys nothing": ("r.csv", PLAIN, {"--epsilon": "0.0001"}, "nothing was spent (--anyway to insist)"),
-    "no budget": ("r.csv", PLAIN, {"--epsilon": None}, "'--epsilon'"),
+    "no budget": ("r.csv", PLAIN, {"--epsilon": None}, "--epsilon must be given: the most"),
     "the other command's option": ("r.csv", PLAIN, {"--budget": "1"}, "give --epsilon"),
     "an option misspelt": ("r.csv", PLAIN, {"--populaton": "9"}, "--populaton"),
     "a mechanism that is none": ("r.csv", PLAIN, {"--mechanism": "gauss"}, "is not one of gaussian"),

@@ -153,7 +153,7 @@ def test_the_number_for_the_running_sum_is_named(dpselect: Run, readings: Path, 
 
 def test_the_noise_is_told_in_the_unit_of_the_reading(dpselect: Run, readings: Path) -> None:
     ran = dpselect("peak", readings, *PEAK)
-    assert "in the unit of kwh)" in ran.out
+    assert "in the unit of kwh" in ran.out
     record = dpselect("peak", readings, *PEAK, "--json").json
     assert record["unit"] == 10
     assert "in the reading's unit" in dpselect("peak", readings, *PEAK, "--dry-run").out

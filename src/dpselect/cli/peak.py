@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from dpselect.cli import screen, spent
+from dpselect.cli.knowledge import Knowledge
 from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Table
+from dpselect.errors import InvalidParameter
 
 
 @Parameter(name="*")
@@ -18,6 +21,8 @@ class Asked:
 
     Parameters
     ----------
+    epsilon
+        The most the answer may cost, pure.
     smallest
         Which is smallest, not largest.
     top
@@ -26,30 +31,46 @@ class Asked:
         Also the values of those named, with their ±, from half of ε.
     mechanism
         How the winner is picked; the one expected to do best if left out. All cost ε.
+    plan
+        All of this, and the noise, from a plan that was saved.
     anyway
         Ask also where the answer would hardly be better than a guess.
+    key
+        With --ledger: tells it from the same question asked before.
+    afresh
+        With --ledger: draw the same question again, and pay again.
     """
 
+    epsilon: Annotated[Number | None, Parameter(metavar="ε")] = None
     smallest: bool = False
     top: Annotated[Count, Parameter(metavar="K")] = 1
     how_much: bool = False
     mechanism: Literal["gaussian", "permute-and-flip", "exponential", "laplace"] | None = None
+    plan: Annotated[Path | None, Parameter(metavar="FILE.toml")] = None
     anyway: bool = False
+    key: str | None = None
+    afresh: bool = False
 
     def given(self) -> dict[str, Any]:
         """As a data set takes it."""
+        from dpselect.planning import load_plan
+
+        if self.plan is None and self.epsilon is None:
+            raise InvalidParameter(
+                "‹epsilon› must be given: the most the answer may cost, such as 0.1",
+                parameter="epsilon",
+            )
         goal = "smallest" if self.smallest else "largest"
-        return {"goal": goal, "top": self.top, "how_much": self.how_much, "mechanism": self.mechanism}
+        given = {"epsilon": self.epsilon, "top": self.top, "how_much": self.how_much, "mechanism": self.mechanism}
+        return {"goal": goal, **given, "plan": None if self.plan is None else load_plan(self.plan)}
 
 
 def peak(
     data: Data,
     /,
     *,
-    epsilon: Annotated[Number, Parameter(help="The most the answer may cost, pure.", metavar="ε")],
     asked: Asked = Asked(),  # noqa: B008 - frozen
-    key: Annotated[str | None, Parameter(help="With --ledger: tells it from the same question asked before.")] = None,
-    afresh: Annotated[bool, Parameter(help="With --ledger: draw the same question again, and pay again.")] = False,
+    knowledge: Knowledge = Knowledge(),  # noqa: B008
     periods: Periods = Periods(),  # noqa: B008 - frozen
     categories: Categories = Categories(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
@@ -76,10 +97,10 @@ def peak(
     In Python: dp.Dataset("readings.parquet", user=…, …).peak(epsilon=0.1, start=…, end=…).
     """
     dataset = table.dataset(data, run, category=categories.category, every=periods.every)
-    run.check(inputs=(*dataset.inputs, *categories.inputs))
+    run.check(inputs=(*dataset.inputs, *categories.inputs, asked.plan, *knowledge.inputs))
     candidates = categories.of(dataset, periods)
     with screen.progress("Trying the mechanisms on simulated data"):
-        plan = dataset.plan_peak(candidates, epsilon=epsilon, compare=run.dry_run, **asked.given())
+        plan = dataset.plan_peak(candidates, compare=run.dry_run, known=knowledge.known(), **asked.given())
     if run.dry_run:
         dataset.check(candidates)
         screen.show_peak_plan(plan, as_json=run.as_json)
@@ -87,7 +108,7 @@ def peak(
     cost = plan.cost(plan.mechanism)
     spent.begin(cost, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
     with screen.progress("Adding up the table") as move:
-        answer = plan.ask(anyway=asked.anyway, progress=move, key=key, afresh=afresh)
+        answer = plan.ask(anyway=asked.anyway, progress=move, key=asked.key, afresh=asked.afresh)
     screen.show_answer(answer, as_json=run.as_json)
     if run.as_json:
         run.warn_of_a_seed()

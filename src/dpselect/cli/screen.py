@@ -179,7 +179,7 @@ def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
         rows,
         note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
     )
-    notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
+    notice(f"{plan.reason} Expected: {plan.grounds}.", style="dim")
     for line in (plan.weakness, plan.advice, None if plan.useful else "This would hardly be better than a guess."):
         if line is not None:
             notice(line)

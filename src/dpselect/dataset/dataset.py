@@ -92,30 +92,26 @@ class Dataset(Facts):
     def peak(
         self,
         *,
-        epsilon: Fraction | float,
+        epsilon: Fraction | float | None = None,
         goal: Goal = "largest",
-        top: int = 1,
-        how_much: bool = False,
-        mechanism: str | None = None,
         anyway: bool = False,
         key: str | None = None,
         afresh: bool = False,
-        **candidates: Any,
+        **asked: Any,
     ) -> Peak:
         """Which period (or category) is largest: one answer, at a pure cost of at most ``epsilon``.
 
         The mechanism that is expected to do best is used, or the one that is asked for. An answer that would hardly be
-        better than a guess is refused and costs nothing, unless asked for ``anyway``. Other parameters are those of
-        :meth:`plan_peak` and, as ``candidates``, ``start``, ``end``, ``every`` and ``categories`` of
-        :meth:`candidates`. With a ledger the same question finds its first answer and costs nothing; with another
-        ``key``, or ``afresh``, it is drawn and paid again.
+        better than a guess is refused and costs nothing, unless asked for ``anyway``. What else is ``asked`` are the
+        parameters of :meth:`plan_peak` and ``start``, ``end``, ``every`` and ``categories`` of :meth:`candidates`.
+        With a ledger the same question finds its first answer and costs nothing; with another ``key``, or ``afresh``,
+        it is drawn and paid again.
         """
-        plan = self.plan_peak(
-            self.candidates(**candidates), epsilon=epsilon, goal=goal, top=top, how_much=how_much, mechanism=mechanism
-        )
+        where = {name: asked.pop(name) for name in ("start", "end", "every", "categories") if name in asked}
+        plan = self.plan_peak(self.candidates(**where), epsilon=epsilon, goal=goal, **asked)
         return plan.ask(anyway=anyway, key=key, afresh=afresh)
 
-    def plan_peak(self, candidates: Candidates, *, epsilon: Fraction | float, **asked: Any) -> PeakPlan:
+    def plan_peak(self, candidates: Candidates, *, epsilon: Fraction | float | None = None, **asked: Any) -> PeakPlan:
         """What asking for the peak would cost and how good the answer would be; reads nothing, spends nothing.
 
         Parameters
@@ -132,11 +128,18 @@ class Dataset(Facts):
             Also release the values of those named, from half of ε.
         mechanism : {"gaussian", "permute-and-flip", "exponential", "laplace"}, optional
             How the winner is picked; if left out, the one that is expected to do best.
+        between, like
+            What is known beforehand (:class:`~dpselect.dataset.known.Known`): between which values the series lies, or
+            like which public series it goes.
+        plan : Plan, optional
+            Mechanism, noise and ε from a plan, as ``planning.load_plan`` reads it.
         compare : bool
             Try every mechanism on simulated data, also those that cannot change the advice.
         """
         from dpselect.dataset.peak_plan import plan_peak
 
+        if said := {name: asked.pop(name) for name in ("expect", "between", "like") if name in asked}:
+            asked["known"] = Known(**said)
         return plan_peak(self, candidates, epsilon=epsilon, **asked)
 
     def watch(
@@ -205,7 +208,8 @@ class Dataset(Facts):
 
         categories = asked.pop("categories", None)
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
-        if "threshold" in asked or "plan" in asked:
+        made = asked.get("plan")
+        if "threshold" in asked or (made is not None and made.asked == "crossings"):
             return self.plan_watch(Line(**asked), candidates)
         return self.plan_peak(candidates, compare=True, **asked)
 

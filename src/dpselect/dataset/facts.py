@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.files import from_url
-from dpselect.report.words import family_in_words, shown
+from dpselect.report.rounding import at_most
+from dpselect.report.words import shown
 
 if TYPE_CHECKING:
     from dpselect.report.guarantee import Neighbours
@@ -362,7 +363,10 @@ class Facts:
             entries.append(("Cap per person", self.cap_in_words(candidates)))
         if self.maximum is not None:
             entries.append(("Maximum", f"{self.cap_in_words(candidates)} (public)"))
-        return (*entries, ("Queries", family_in_words(self.public_side(candidates).family)))
+        public = self.public_side(candidates)
+        moved = self.with_unit(at_most(public.family.sensitivity * float(public.natural_unit)))
+        way = ", all of them up or all of them down" if public.family.monotone else ""
+        return (*entries, ("One person", f"changes each value by at most {moved}{way}"))
 
     def _in_words(self, candidates: Candidates) -> str:
         """The candidates in a few words."""

@@ -1,7 +1,10 @@
-"""Which one is largest (or smallest), how much it is where that was asked: the answer."""
+"""Which one is largest (or smallest), how much it is where that was asked: asked, and the answer."""
 
 from __future__ import annotations
 
+import functools
+import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +14,9 @@ from dpselect.dataset import how_much
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.facts import period_word
-from dpselect.dataset.peak_plan import PeakPlan, noise_in_words, note, plan_peak, scale, scale_of
+from dpselect.dataset.peak_plan import PeakPlan, noise_in_words, note, plan_peak, scale
+from dpselect.errors import InvalidParameter, refuse_given
+from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
 from dpselect.report.rounding import at_most
@@ -20,7 +25,10 @@ from dpselect.report.words import plural
 if TYPE_CHECKING:
     from dpselect.mechanisms.outcomes import Noise
     from dpselect.report.record import Entry
-    from dpselect.tables import CuratorReport
+    from dpselect.tables import BoundedQuery, CuratorReport
+
+#: What of an answer its places say as well.
+_NAMES_IN_ANSWER = ("label", "labels")
 
 __all__ = ["Peak", "PeakPlan", "plan_peak"]
 
@@ -43,6 +51,8 @@ class Peak(Answer):
         Whether the noise can be repeated by someone who knows a seed.
     plan : PeakPlan
         The mechanism, its noise and its expected accuracy.
+    entry, repeated, given : int, bool, str
+        With a ledger: the entry, whether it was there before, and since when.
     """
 
     plan: PeakPlan
@@ -57,6 +67,7 @@ class Peak(Answer):
     amounts: Sequence[float] | None = None
     entry: int | None = None
     repeated: bool = False
+    given: str | None = None
 
     def __post_init__(self) -> None:
         # Of one winner a ledger keeps only the name and the place.
@@ -83,59 +94,71 @@ class Peak(Answer):
             **scale(plan.chosen),
             "unit": plan.unit,
             "candidates": len(plan.candidates),
-            "expected_shortfall": plan.chosen.accuracy.shortfall,
-            "expected_hits": plan.chosen.accuracy.hits,
-            "guess_shortfall": plan.guess.shortfall,
-            "guess_hits": plan.guess.hits,
+            **plan.expected(plan.chosen.accuracy),
             "reason": plan.reason,
             "advice": plan.advice,
-            **({} if self.entry is None else {"ledger_entry": self.entry, "repeated": self.repeated}),
+            **(
+                {}
+                if self.entry is None
+                else {"ledger_entry": self.entry, "repeated": self.repeated, "given": self.given}
+            ),
             **note(plan.weakness),
         }
 
     def as_report(self) -> Report:
         """The answer for people."""
-        plan, dataset, chosen = self.plan, self.plan.dataset, self.plan.chosen
-        what = period_word(plan.candidates)
-        in_unit = ""
-        if plan.unit != 1:
-            scale = scale_of(chosen) * plan.unit
-            unit = dataset.unit or f"in the unit of {dataset.value or 'the reading'}"
-            in_unit = f" ({at_most(scale)} {unit})"
+        plan, dataset = self.plan, self.plan.dataset
+        what, several = period_word(plan.candidates), plan.top > 1
+        measured = dataset.measured(plan.candidates)
         notes = [
-            f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}. Expected on a "
-            f"simulated seasonal series over a ninth of the range: {plan.expectation}.",
-            NOTHING_TO_ADD
-            if self.noise == "reproducible"
-            else f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.",
+            f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}. Expected was "
+            f"{plan.grounds}.",
         ]
+        if self.noise == "reproducible":
+            notes.append(NOTHING_TO_ADD)
+        elif not self.repeated:
+            notes.append(f"Into the running sum of all answers about the same people goes ε = {at_most(self.epsilon)}.")
         if self.entry is None and self.noise != "reproducible":
             notes.append(NOBODY_REMEMBERS)
-        if self.repeated:
-            notes.append("The question was asked before: this is its first answer, and it cost nothing now.")
+        if self.repeated and self.given is not None:
+            when = datetime.fromisoformat(self.given).astimezone(UTC)
+            notes.append(
+                f"The question was asked before: this is its first answer, given {when:%Y-%m-%d at %H:%M} UTC. It cost "
+                "nothing now, and says nothing of rows that came or changed since; to ask about them, draw it afresh "
+                "and pay again."
+            )
         if dataset.is_series:
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
         found = Finding(
-            question=f"For which {what} is {dataset.measured(plan.candidates)} {plan.goal}?"
-            if plan.top == 1
-            else f"For which {plan.top} {plural(what)} is {dataset.measured(plan.candidates)} {plan.goal}, in order?",
-            answer=self._told(0) if plan.top == 1 else self.label,
+            question=f"For which {plan.top} {plural(what)} is {measured} {plan.goal}, in order?"
+            if several
+            else f"For which {what} is {measured} {plan.goal}?",
+            answer=f"Place 1: {self._told(0)}" if several else self._told(0),
             details=self._details(),
             spending=Spending(spent=(self.epsilon,), above=(), budget=self.epsilon),
         )
         return Report(
-            title=f"The {what} with the {plan.goal} value" if plan.top == 1 else f"The {plan.top} {plan.goal}",
+            title=f"The {plan.top} {plan.goal}" if several else f"The {what} with the {plan.goal} value",
             findings=(found,),
             guarantee=Guarantee(epsilon=self.epsilon, neighbours=dataset.neighbours, noise=self.noise),
             parameters=(
                 *dataset.parameters(plan.candidates),
                 ("Mechanism", plan.reason),
-                ("Noise", noise_in_words(chosen) + in_unit),
+                ("Noise", noise_in_words(plan.chosen, unit=plan.unit) + self._unit),
+                *((("As zCDP", f"the same costs ρ = {at_most(plan.rho)}, for whoever adds up so"),) if several else ()),
                 *(() if self.entry is None else (("Ledger entry", f"{self.entry:,}"),)),
             ),
             notes=tuple(notes),
             made=datetime.now(UTC).astimezone(),
         )
+
+    @property
+    def _unit(self) -> str:
+        """What stands behind a noise scale."""
+        dataset = self.plan.dataset
+        if dataset.unit is not None or self.plan.unit == 1:
+            return dataset.with_unit("")
+        return f" in the unit of {dataset.value or 'the reading'}"
 
     def _told(self, place: int) -> str:
         if self.amounts is None:
@@ -144,12 +167,98 @@ class Peak(Answer):
         return f"{self.labels[place]} ({self.plan.dataset.with_unit(amount)})"
 
     def _details(self) -> tuple[Entry, ...]:
-        plan, entries = self.plan, list[tuple[str, str]]()
-        if plan.top > 1:
-            entries += [(f"Place {place + 1}", self._told(place)) for place in range(len(self.labels))]
+        entries = [(f"Place {place + 1}", self._told(place)) for place in range(1, len(self.labels))]
         if self.amounts is not None:
             entries.append(("How much", how_much.MEANING))
-        if plan.top > 1:
-            both = f"pure ε = {at_most(self.epsilon)}; as zCDP ρ = {at_most(plan.rho)}"
-            entries.append(("Cost", f"{both}. The promise here is the pure one"))
         return tuple(entries)
+
+
+def ask(plan: PeakPlan, *, progress: Callable[[float], None] | None, key: str | None, afresh: bool) -> Peak:
+    """Charges the budget, adds up the table, draws the noise; see :meth:`PeakPlan.ask`."""
+    dataset, candidates, cost = plan.dataset, plan.candidates, plan.cost(plan.mechanism)
+    dataset.check(candidates)
+    read = functools.cache(lambda: dataset.read(candidates, progress=progress))
+    if dataset.book is None:
+        refuse_given("a question without a ledger, which is always drawn anew", key=key, afresh=afresh or None)
+        dataset.budget.charge(cost)
+        return Peak(plan=plan, **_draw(plan, read), examine=lambda: read().curator_report)
+    names = _names_kept(plan)
+    answered = dataset.book.ask(
+        plan.question(),
+        cost=Loss(epsilon=cost),
+        draw=lambda: {name: one for name, one in _draw(plan, read).items() if names or name not in _NAMES_IN_ANSWER},
+        key=key,
+        afresh=afresh,
+        read=read,
+    )
+    return Peak(
+        plan=plan,
+        **{**_named(plan, answered.answer), **answered.answer},
+        entry=answered.number,
+        repeated=answered.repeated,
+        given=answered.entry.at,
+        examine=lambda: read().curator_report,
+    )
+
+
+def _names_kept(plan: PeakPlan) -> bool:
+    """Whether a ledger keeps the names in the answer, or their places among the candidates alone.
+
+    Decided for every answer there can be, before one is drawn: that a drawn one is refused would tell of it.
+    """
+    from dpselect.ledger.wording import written
+
+    labels, family = plan.candidates.labels, plan.public.family
+    longest = sorted(labels, key=lambda label: len(json.dumps(label)))[-plan.top :]
+    worst: dict[str, Any] = {
+        "index": len(labels),
+        "indices": [len(labels)] * plan.top,
+        "epsilon": plan.shown_cost(plan.mechanism),
+        "delta": 0.0,
+        "noise": "reproducible",
+    }
+    if plan.value is not None:
+        # The ends, which must be finite, and no number is written longer than this one.
+        ends = [float(family.lower) * plan.unit, float(family.upper) * plan.unit]
+        worst["amounts"] = [*ends, *[-sys.float_info.max] * plan.top]
+    for names in (True, False):
+        try:
+            if names:
+                for label in labels:
+                    written("answer", label)
+            written("answer", {"answer": worst | ({"label": longest[-1], "labels": longest} if names else {})})
+        except InvalidParameter:
+            continue
+        return names
+    raise InvalidParameter(
+        "the answer may be more than an entry of a ledger holds; give a smaller ‹top›; nothing was spent",
+        parameter="top",
+    )
+
+
+def _named(plan: PeakPlan, answer: dict[str, Any]) -> dict[str, Any]:
+    """The names in an answer, by their places."""
+    names = [plan.candidates.labels[index] for index in answer.get("indices", [answer["index"]])]
+    return {"label": names[0], **({} if plan.top == 1 else {"labels": names})}
+
+
+def _draw(plan: PeakPlan, read: Callable[[], BoundedQuery]) -> dict[str, Any]:
+    from dpselect.noise.entropy import SYSTEM_ENTROPY
+
+    queries, entropy = read(), plan.dataset.entropy or SYSTEM_ENTROPY
+    # Values outside the range are cut to it: refusing them would say something about the data.
+    found = plan.chosen.mechanism.top(queries.values, plan.top, goal=plan.goal, entropy=entropy, outside="clip")
+    amounts = None
+    if plan.value is not None:
+        drawn = how_much.draw(plan.value, queries.values[list(found.indices)], entropy=entropy)
+        amounts = [value * plan.unit for value in drawn]
+    return {
+        "label": queries.labels[found.indices[0]],
+        "index": int(found.indices[0]),
+        **({} if plan.top == 1 else {"labels": [queries.labels[index] for index in found.indices]}),
+        **({} if plan.top == 1 else {"indices": [int(index) for index in found.indices]}),
+        "epsilon": plan.shown_cost(plan.mechanism),
+        "delta": 0.0,
+        "noise": found.noise,
+        **({} if amounts is None else {"amounts": amounts}),
+    }

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import json
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpselect.checks import counts, one
-from dpselect.dataset import how_much
+import numpy as np
+
+from dpselect.checks import FloatArray, counts, one
+from dpselect.dataset import how_much as values_named
 from dpselect.dataset.dataset import Dataset
-from dpselect.dataset.how_much import share
+from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.privacy.classical import upward
-from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
 from dpselect.report.words import percent
@@ -27,14 +26,15 @@ if TYPE_CHECKING:
     from dpselect.dataset.peak import Peak
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.mechanisms.selection import Goal
+    from dpselect.planning import Model, Plan, Profile
     from dpselect.planning.trial import ExpectedAccuracy, Tried
     from dpselect.tables import BoundedQuery, Candidates
 
 #: An answer that falls short by more than this share of what a blind guess does is not worth its cost.
 _HARDLY_BETTER = 0.75
-
-#: What of an answer its places say as well.
-_NAMES_IN_ANSWER = ("label", "labels")
+#: How far weekdays are apart where nothing is known, as shares of the cap: a tenth of the usual mean, 0.156 of the cap
+#: (planning.knowledge.USUAL_SPAN), either way. A season moves days by far more, but every weekday has all of it.
+_WEEKDAYS = (0.14, 0.172)
 
 #: The selections by the short names a person types, and by their names in the catalogue.
 NAMES = {
@@ -45,7 +45,7 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PeakPlan:
     """What asking for a peak would cost and how good it would be, from public knowledge alone.
 
@@ -57,14 +57,16 @@ class PeakPlan:
         The one that will be used.
     guess : ExpectedAccuracy
         What a guess that looks at no data gets on the same simulated data.
-    forced : bool
-        Whether the mechanism was asked for, not chosen.
+    forced : str or None
+        "asked" or "planned" where the mechanism was not chosen here.
     goal : {"largest", "smallest"}
         Which end is looked for.
     top : int
         How many are named, in order, one after the other; each costs an equal part.
     value : LaplaceRelease or None
         How the values of those named are released, where that is asked for, too: at half of ε.
+    known : Known
+        What was said of the values beforehand.
     """
 
     dataset: Dataset
@@ -73,10 +75,41 @@ class PeakPlan:
     mechanism: str
     tried: dict[str, Tried]
     guess: ExpectedAccuracy
-    forced: bool
+    series: list[FloatArray] = field(repr=False)
+    forced: str | None = None
     goal: Goal = "largest"
     top: int = 1
     value: LaplaceRelease | None = None
+    known: Known = field(default_factory=Known)
+
+    def __repr__(self) -> str:
+        asked = f"{self.goal} of {len(self.candidates):,}" if self.top == 1 else f"{self.top} {self.goal}"
+        return f"<PeakPlan: the {asked}, {self.mechanism} at ε = {at_most(self.shown_cost(self.mechanism))}>"
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.reason} It costs ε = {at_most(self.shown_cost(self.mechanism))}.",
+            f"Expected: {self.grounds}.",
+        ]
+        return "\n".join([*lines, *filter(None, [self.weakness, self.advice, None if self.useful else self.futility])])
+
+    def save(self, path: Path | str) -> Path:
+        """Keeps the plan in a file, for this table or another of the same range whose Δ is no larger."""
+        from dpselect.planning import Plan
+
+        if self.top > 1 or self.value is not None:
+            raise InvalidParameter("a plan in a file is for one name: leave ‹top› and ‹how_much› out", parameter="top")
+        family, number = self.public.family, len(self.candidates)
+        kept = Plan(
+            contender=NAMES[self.mechanism],
+            asked="largest",
+            family=family,
+            count=number,
+            epsilon=self.shown_cost(self.mechanism),
+            parameters={"scale": scale_of(self.chosen)},
+            unit=self.unit,
+        )
+        return kept.save(path)
 
     @property
     def chosen(self) -> Tried:
@@ -101,8 +134,8 @@ class PeakPlan:
     def reason(self) -> str:
         """Which mechanism is used, and why, in a sentence."""
         title = _entry(self.chosen).title
-        if self.forced:
-            return f"{title}, as asked."
+        if self.forced is not None:
+            return f"{title}, as {self.forced}."
         return f"{title}: of {len(self.tried)} with the same pure guarantee it is expected to fall short the least."
 
     @property
@@ -110,11 +143,26 @@ class PeakPlan:
         """How good the answer is expected to be, beside a guess that looks at no data, in the readings' unit."""
         return f"{self._told(self.chosen.accuracy)}; a guess that looks at no data: {self._told(self.guess)}"
 
+    @property
+    def grounds(self) -> str:
+        """The same, and what it rests on."""
+        if self.known.like is not None:
+            rest = "if it goes like the public series given"
+        elif self.known.between is not None:
+            low, high = (self.dataset.with_unit(f"{float(end):g}") for end in self.known.between)
+            rest = f"on simulated series between {low} and {high}, as stated"
+        else:
+            span = self.dataset.with_unit(f"{float(np.ptp(self.series[0])) * self.unit:.3g}")
+            rest = f"nothing was said of the values, so on simulated ones that span {span}"
+        return f"{self.expectation} ({rest})"
+
     def _told(self, accuracy: ExpectedAccuracy) -> str:
-        short = accuracy.shortfall * self.public.family.width * self.unit
-        in_unit = self.dataset.with_unit(f"{short:.3g}")
+        short = self.dataset.with_unit(f"{accuracy.shortfall * self.public.family.width * self.unit:.3g}")
         which = "the very " + self.goal if self.top == 1 else f"each time the {self.goal} of those left"
-        return f"{which} {percent(accuracy.hits)} of the time, {in_unit} short of it on average"
+        often = f"{percent(accuracy.hits)} of the time"
+        if accuracy.most_hits - accuracy.fewest_hits >= 0.01:
+            often += f" ({100 * accuracy.fewest_hits:.0f} to {100 * accuracy.most_hits:.0f}%, as the values lie)"
+        return f"{which} {often}, {short} {'short of' if self.goal == 'largest' else 'above'} it on average"
 
     @property
     def useful(self) -> bool:
@@ -130,15 +178,14 @@ class PeakPlan:
         epsilon = float(self.chosen.mechanism.epsilon(candidates=len(self.candidates)))
         for _ in range(24):
             whole, epsilon = 2 * whole, 2 * epsilon
-            found = try_selections(
-                self.public.family, candidates=len(self.candidates), epsilon=epsilon, names=[NAMES[self.mechanism]]
-            )
-            if _is_useful(found[NAMES[self.mechanism]].accuracy, self.guess):
+            name = NAMES[self.mechanism]
+            found = try_selections(self.public.family, self.series, epsilon=epsilon, names=[name], goal=self.goal)
+            if _is_useful(found[name].accuracy, self.guess):
                 wanted = at_most(whole, digits=2)
                 break
         remedy = f"‹epsilon› {wanted} would do on such data, or fewer" if wanted else "ask about fewer"
         return (
-            f"the answer would hardly be better than a guess: expected is {self.expectation}; {remedy} and longer "
+            f"the answer would hardly be better than a guess: expected is {self.grounds}; {remedy} and longer "
             "periods, or more people; nothing was spent (‹anyway› to insist)"
         )
 
@@ -169,7 +216,7 @@ class PeakPlan:
     @property
     def margin(self) -> float | None:
         """The values lie within this of the truth 95 times of 100, in the readings' unit; None without values."""
-        return None if self.value is None else how_much.margin(self.value) * self.unit
+        return None if self.value is None else values_named.margin(self.value) * self.unit
 
     @property
     def weakness(self) -> str | None:
@@ -192,71 +239,11 @@ class PeakPlan:
         With a ledger the charge is on disk before the table is touched, and the answer before it is shown; ``key`` and
         ``afresh`` are those of :meth:`Dataset.peak`.
         """
-        from dpselect.dataset.peak import Peak
+        from dpselect.dataset.peak import ask
 
         if not anyway and not self.useful:
             raise InvalidParameter(self.futility, parameter="epsilon")
-        self.dataset.check(self.candidates)
-        book, read = self.dataset.book, functools.cache(lambda: self.dataset.read(self.candidates, progress=progress))
-        if book is None:
-            refuse_given("a question without a ledger, which is always drawn anew", key=key, afresh=afresh or None)
-            self.dataset.budget.charge(self.cost(self.mechanism))
-            return Peak(plan=self, **self._draw(read), examine=lambda: read().curator_report)
-        names = self._names_kept()
-        answered = book.ask(
-            self.question(),
-            cost=Loss(epsilon=self.cost(self.mechanism)),
-            draw=lambda: {name: one for name, one in self._draw(read).items() if names or name not in _NAMES_IN_ANSWER},
-            key=key,
-            afresh=afresh,
-            read=read,
-        )
-        return Peak(
-            plan=self,
-            **{**self._named(answered.answer), **answered.answer},
-            entry=answered.number,
-            repeated=answered.repeated,
-            examine=lambda: read().curator_report,
-        )
-
-    def _names_kept(self) -> bool:
-        """Whether a ledger keeps the names in the answer, or their places among the candidates alone.
-
-        Decided for every answer there can be, before one is drawn: that a drawn one is refused would tell of it.
-        """
-        from dpselect.ledger.wording import written
-
-        labels, family = self.candidates.labels, self.public.family
-        longest = sorted(labels, key=lambda label: len(json.dumps(label)))[-self.top :]
-        worst: dict[str, Any] = {
-            "index": len(labels),
-            "indices": [len(labels)] * self.top,
-            "epsilon": self.shown_cost(self.mechanism),
-            "delta": 0.0,
-            "noise": "reproducible",
-        }
-        if self.value is not None:
-            # The ends, which must be finite, and no number is written longer than this one.
-            ends = [float(family.lower) * self.unit, float(family.upper) * self.unit]
-            worst["amounts"] = [*ends, *[-sys.float_info.max] * self.top]
-        for names in (True, False):
-            try:
-                if names:
-                    for label in labels:
-                        written("answer", label)
-                written("answer", {"answer": worst | ({"label": longest[-1], "labels": longest} if names else {})})
-            except InvalidParameter:
-                continue
-            return names
-        raise InvalidParameter(
-            "the answer may be more than an entry of a ledger holds; give a smaller ‹top›; nothing was spent",
-            parameter="top",
-        )
-
-    def _named(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """The names in an answer, by their places."""
-        names = [self.candidates.labels[index] for index in answer.get("indices", [answer["index"]])]
-        return {"label": names[0], **({} if self.top == 1 else {"labels": names})}
+        return ask(self, progress=progress, key=key, afresh=afresh)
 
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, and without places."""
@@ -274,27 +261,6 @@ class PeakPlan:
             "labels": hashlib.sha256("\n".join(self.candidates.labels).encode()).hexdigest(),
         }
 
-    def _draw(self, read: Callable[[], BoundedQuery]) -> dict[str, Any]:
-        from dpselect.noise.entropy import SYSTEM_ENTROPY
-
-        queries, entropy = read(), self.dataset.entropy or SYSTEM_ENTROPY
-        # Values outside the range are cut to it: refusing them would say something about the data.
-        found = self.chosen.mechanism.top(queries.values, self.top, goal=self.goal, entropy=entropy, outside="clip")
-        amounts = None
-        if self.value is not None:
-            drawn = how_much.draw(self.value, queries.values[list(found.indices)], entropy=entropy)
-            amounts = [one * self.unit for one in drawn]
-        return {
-            "label": queries.labels[found.indices[0]],
-            "index": int(found.indices[0]),
-            **({} if self.top == 1 else {"labels": [queries.labels[index] for index in found.indices]}),
-            **({} if self.top == 1 else {"indices": [int(index) for index in found.indices]}),
-            "epsilon": self.shown_cost(self.mechanism),
-            "delta": 0.0,
-            "noise": found.noise,
-            **({} if amounts is None else {"amounts": amounts}),
-        }
-
     def to_dicts(self) -> list[dict[str, Any]]:
         """Each mechanism that was tried, as plain values."""
         return [
@@ -304,17 +270,25 @@ class PeakPlan:
                 "chosen": name == self.mechanism,
                 "candidates": len(self.candidates),
                 "epsilon": self.shown_cost(name),
-                **scale(one),
+                **scale(tried),
                 "unit": self.unit,
-                "expected_shortfall": one.accuracy.shortfall,
-                "expected_hits": one.accuracy.hits,
-                "guess_shortfall": self.guess.shortfall,
-                "guess_hits": self.guess.hits,
+                **self.expected(tried.accuracy),
                 **({"advice": self.advice} if name == self.mechanism else {}),
                 **note(self.weakness),
             }
-            for name, one in self.tried.items()
+            for name, tried in self.tried.items()
         ]
+
+    def expected(self, accuracy: ExpectedAccuracy) -> dict[str, float]:
+        """What is expected, beside a guess, as plain values."""
+        return {
+            "expected_shortfall": accuracy.shortfall,
+            "expected_hits": accuracy.hits,
+            "expected_hits_fewest": accuracy.fewest_hits,
+            "expected_hits_most": accuracy.most_hits,
+            "guess_shortfall": self.guess.shortfall,
+            "guess_hits": self.guess.hits,
+        }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Each mechanism that was tried, as headings and rows of a table."""
@@ -322,7 +296,7 @@ class PeakPlan:
         rows = [
             [
                 f"→ {name}" if name == self.mechanism else f"  {name}",
-                at_most(self.cost(name)),
+                at_most(self.shown_cost(name)),
                 noise_in_words(one),
                 *(at_most(scale_of(one) * self.unit) for _ in in_unit),
                 percent(one.accuracy.shortfall),
@@ -341,46 +315,100 @@ def plan_peak(
     dataset: Dataset,
     candidates: Candidates,
     *,
-    epsilon: Fraction | float,
+    epsilon: Fraction | float | None = None,
     mechanism: str | None = None,
     goal: Goal = "largest",
     top: int = 1,
     how_much: bool = False,
+    known: Known | None = None,
+    plan: Plan | None = None,
     compare: bool = False,
 ) -> PeakPlan:
     """See :meth:`Dataset.plan_peak`."""
     from dpselect.mechanisms.release import LaplaceRelease
-    from dpselect.planning.trial import blind_accuracy, try_selections
+    from dpselect.planning.trial import blind_accuracy, made_up, try_selections
 
     if mechanism is not None and mechanism not in NAMES:
         raise refuse("mechanism", mechanism, "one of " + ", ".join(NAMES))
+    if goal not in ("largest", "smallest"):
+        raise refuse("goal", goal, '"largest" or "smallest"')
+    said = known or Known()
+    if plan is not None:
+        given = {"epsilon": epsilon, "mechanism": mechanism, "between": said.between, "like": said.like}
+        given |= {"top": None if top == 1 else top, "how_much": how_much or None, "expect": said.expect}
+        refuse_given("‹plan›, which says what is asked and what it costs", **given)
+        return _planned(dataset, candidates, plan, goal=goal)
+    if epsilon is None:
+        raise refuse("epsilon", None, "given: the most the answer may cost (or ‹plan›, which says it)")
+    refuse_given("a peak, where no line is to be reached: say ‹between› or ‹like›, or", expect=said.expect)
     public = dataset.public_side(candidates)
     number = int(one(counts, "top", top, least=1))
     if number > len(public):
         raise refuse("top", top, f"at most the number of candidates, {len(public)}")
     whole = no_more_than(epsilon)
     shares = (2 if how_much else 1) * number
+    series = made_up(public.family, count=len(public), public=_supposed(said, public, candidates))
     # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
     every = compare or mechanism in (None, "gaussian")
     short = {NAMES[name]: name for name in NAMES if every or name != "gaussian"}
-    found = try_selections(public.family, candidates=len(public), epsilon=share(whole, shares), names=short)
+    each = values_named.share(whole, shares)
+    found = try_selections(public.family, series, epsilon=each, names=short, goal=goal)
     tried = {short[name]: replace(made, name=short[name]) for name, made in found.items()}
     # On equal terms the first in the catalogue's order is used.
     best = min(tried, key=lambda name: tried[name].accuracy.shortfall)
+    half = values_named.share(whole, 2)
     return PeakPlan(
         dataset=dataset,
         candidates=candidates,
         public=public,
         mechanism=mechanism or best,
         tried=tried,
-        guess=blind_accuracy(public.family, candidates=len(public)),
-        forced=mechanism is not None,
+        guess=blind_accuracy(public.family, series, goal=goal),
+        series=series,
+        forced=None if mechanism is None else "asked",
         goal=goal,
         top=number,
-        value=LaplaceRelease.calibrated(public.family, candidates=number, epsilon=share(whole, 2))
-        if how_much
-        else None,
+        value=LaplaceRelease.calibrated(public.family, candidates=number, epsilon=half) if how_much else None,
+        known=said,
     )
+
+
+def _planned(dataset: Dataset, candidates: Candidates, plan: Plan, *, goal: Goal) -> PeakPlan:
+    """A plan from a file, at the noise it states; what it costs here is that of this table."""
+    from dpselect.planning.trial import Tried, blind_accuracy, expected_accuracy, made_up
+
+    short = {name: key for key, name in NAMES.items()}
+    if plan.asked != "largest":
+        raise InvalidParameter("‹plan› must be for a peak; this one is for a line to be reached: use it with watch")
+    if plan.contender not in short:
+        raise InvalidParameter(f"‹plan› must be for one of {', '.join(short)}; this one is for {plan.contender}")
+    public = dataset.public_side(candidates)
+    made: Any = plan.fitted(public.family, unit=float(public.natural_unit), count=len(candidates)).mechanism()
+    series = made_up(public.family, count=len(public), public=_supposed(Known(), public, candidates))
+    name = short[plan.contender]
+    return PeakPlan(
+        dataset=dataset,
+        candidates=candidates,
+        public=public,
+        mechanism=name,
+        tried={name: Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, series, goal=goal))},
+        guess=blind_accuracy(public.family, series, goal=goal),
+        series=series,
+        forced="planned",
+        goal=goal,
+    )
+
+
+def _supposed(known: Known, public: BoundedQuery, candidates: Candidates) -> Profile | Model:
+    """What was said of the values, on the scale of the queries; where nothing was, what is usual."""
+    from dpselect.planning import Model
+    from dpselect.tables import Cycle
+
+    if not known.nothing or not isinstance(candidates, Cycle) or candidates.every != "weekday":
+        return known.public(unit=public.natural_unit)
+    family = public.family
+    low, high = (family.lower + end * family.width for end in _WEEKDAYS)
+    return Model(low=low, high=high)
 
 
 def note(weakness: str | None) -> dict[str, str]:
@@ -402,7 +430,7 @@ def scale(tried: Tried) -> dict[str, float]:
     return {_entry(tried).noise_names[0]: scale_of(tried)}
 
 
-def noise_in_words(tried: Tried) -> str:
-    """The law of the noise and its scale, in the queries' unit."""
+def noise_in_words(tried: Tried, *, unit: float = 1.0) -> str:
+    """The law of the noise and its scale, in the queries' unit or another."""
     symbol = "σ =" if _entry(tried).noise == "Gaussian" else "scale"
-    return f"{_entry(tried).noise}, {symbol} {at_most(scale_of(tried))}"
+    return f"{_entry(tried).noise}, {symbol} {at_most(scale_of(tried) * unit)}"

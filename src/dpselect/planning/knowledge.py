@@ -134,9 +134,9 @@ class Model:
             raise refuse("margin", self.margin, f"below the width of the range, {family.width!r}")
         return self.margin
 
-    def candidates(self, family: QueryFamily, *, count: int) -> FloatArray:
-        """Values of ``count`` candidates."""
-        generator = np.random.default_rng(_SEED)
+    def candidates(self, family: QueryFamily, *, count: int, seed: int = 0) -> FloatArray:
+        """Values of ``count`` candidates; with another ``seed``, others of the same kind."""
+        generator = np.random.default_rng(_SEED + seed)
         if self.kind == "worst-case":
             values = np.full(count, family.upper - self._margin(family))
             values[count // 3] = family.upper
