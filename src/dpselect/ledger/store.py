@@ -20,13 +20,13 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import Connection
 
 from dpselect.checks import refuse
-from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, LedgerError
-from dpselect.ledger.amounts import PER_DELTA, Amounts, exact
-from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
+from dpselect.errors import DPSelectError, LedgerError
+from dpselect.ledger.book import Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
-from dpselect.ledger.records import LOST, Answered, Asking, Balance, Reservation
+from dpselect.ledger.records import LOST, Answered, Asking, Reservation
 from dpselect.ledger.schema import is_current, upgrade
+from dpselect.ledger.steps import Steps, check_within, lost
 from dpselect.ledger.total import Total
 from dpselect.ledger.turn import Turn
 from dpselect.ledger.wording import key_of, label, written
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 _MAKING = 0
 
 
-class Ledger:
+class Ledger(Steps):
     """The budget of one data set in a SQLite file or a PostgreSQL database.
 
     Made once by :meth:`create`, opened by :meth:`open`. Processes and machines may share it.
@@ -60,14 +60,6 @@ class Ledger:
     True
     >>> ledger.close(); folder.cleanup()
     """
-
-    def __init__(self, database: Database, book: Book, first: Entry, *, who: str) -> None:
-        self._database = database
-        self._book = book
-        self._total = Total.from_document(first.content["total"], first.amounts)
-        self._who = who
-        #: What this object reserved or found last, until its answer is there: what a failure leaves charged.
-        self.holding: Reservation | None = None
 
     @classmethod
     def create(
@@ -143,26 +135,6 @@ class Ledger:
     def __repr__(self) -> str:
         return f"<Ledger of {self.dataset!r}, {self._total}>"
 
-    def close(self) -> None:
-        """Let go of the database; what is reserved stays charged."""
-        self._database.close()
-
-    @property
-    def dataset(self) -> str:
-        """The name of the data set."""
-        return self._book.name
-
-    @property
-    def total(self) -> Total:
-        """What may be charged in all."""
-        return self._total
-
-    def balance(self) -> Balance:
-        """What is charged and left now."""
-        head, retired = self._database.read(self._book.head)
-        self._book.saw(head)
-        return Balance(self._total, head.sums, Anchor(head.number, head.digest), retired)
-
     def ask(
         self,
         question: dict[str, Any],
@@ -207,9 +179,19 @@ class Ledger:
             problem = failure
         else:
             return self.settle(reservation, answer)
-        # Outside the handler: where the ledger has gone, its error alone is seen, whatever the draw came to.
-        self.lose(reservation)
-        raise problem
+        return self._stands(reservation, problem)
+
+    def _stands(self, reservation: Reservation, problem: BaseException) -> Answered:
+        """After a draw that failed: its failure, or what somebody who asked the same was quicker to write down.
+
+        Called outside the handler: where the ledger has gone, its error alone is seen, whatever the draw came to.
+        """
+        settled = self.lose(reservation)
+        if settled is None:
+            raise problem
+        if settled.body == LOST:
+            raise lost(reservation.number)
+        return Answered(settled, repeated=True)
 
     def ask_many(self, questions: Iterable[Asking], *, together: int = 32) -> Iterator[Answered]:
         """The answers to many questions in order, with one transaction for every ``together`` of them.
@@ -239,62 +221,25 @@ class Ledger:
             ]
             # What is written down now is shown below; what is reserved now is drawn then, and written down next time.
             shown = turn.drawn
-            turn = self._turn(turn, priced)
+            turn = self._turn(turn, priced) if shown or priced else Turn(problem=turn.problem)
             for held, _ in shown:
                 if held.number not in turn.answers:
                     break
                 yield turn.answers[held.number]
             for one, held in zip(asked, turn.reserved, strict=False):
-                if held.settled is None:
-                    if turn.draw(held, one):
-                        self.lose(held)
-                else:
+                if held.settled is not None:
                     turn.drawn.append((held, None))
+                elif turn.draw(held, one):
+                    settled = self.lose(held)
+                    if settled is not None:  # by somebody who asked the same at the same time
+                        turn.drawn.append((Reservation(held.entry, settled), None))
+                        turn.problem, turn.failed = None, False
                 if turn.failed:
                     break
             if not turn.drawn:
                 if turn.problem is not None:
                     raise turn.problem
                 return
-
-    def _turn(self, before: Turn, priced: list[tuple[str, Amounts, str]]) -> Turn:
-        """Write down what was drawn and reserve what comes next, in one transaction."""
-        if not before.drawn and not priced:
-            return Turn(problem=before.problem)
-
-        def work(connection: Connection, attempt: int) -> tuple[Turn, Entry]:
-            head, retired = self._book.head(connection)
-            turn = Turn(problem=before.problem)
-            for held, body in before.drawn:
-                end = held.settled if body is None else self._book.settled(connection, held.number)
-                mine = end is None or (body is not None and attempt > 0 and end.body == body)
-                if end is None:
-                    head = end = self._book.settle(
-                        connection, head, held.entry, held.entry.amounts, self._who, body or ""
-                    )
-                if end.body == LOST:  # by somebody who asked the same at the same time
-                    turn.problem = turn.problem or _lost(held.number)
-                    continue
-                turn.answers[held.number] = Answered(end, repeated=not mine)
-            for mark, amounts, body in priced if turn.problem is None else []:
-                found = self._book.asked(connection, mark)
-                try:
-                    if found is not None:
-                        _check_same(amounts, Reservation(*found))
-                    else:
-                        self._check_room(head, amounts, retired=retired)
-                except DPSelectError as problem:
-                    turn.problem = problem
-                    break
-                if found is None:
-                    head = self._book.reserve(connection, head, mark, amounts, self._who, body)
-                    found = head, None
-                turn.reserved.append(Reservation(*found))
-            return turn, head
-
-        turn, head = self._write(work)
-        self._book.saw(head)
-        return turn
 
     def reserve(
         self, question: dict[str, Any], *, cost: Any, key: str | None = None, afresh: bool = False
@@ -303,24 +248,10 @@ class Ledger:
 
         A question that was asked before gives the reservation it has, with its answer where there is one.
         """
+        self._mark = None
         body = written("question", question)
-        amounts = self._total.price(cost)
         mark = secrets.token_hex(32) if afresh else key_of(body, key)
-
-        def work(connection: Connection, attempt: int) -> Reservation:
-            head, retired = self._book.head(connection)
-            asked = None if afresh and not attempt else self._book.asked(connection, mark)
-            if asked is not None:
-                found = Reservation(*asked)
-                _check_same(amounts, found)
-                return found
-            self._check_room(head, amounts, retired=retired)
-            return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, body), made=True)
-
-        found = self._write(work)
-        self._book.saw(found.entry)
-        self.holding = found if found.settled is None else None
-        return found
+        return self._reserve(mark, self._total.price(cost), body, new=afresh)
 
     def settle(self, reservation: Reservation, answer: Any, *, cost: Any = None) -> Answered:
         """Write down the answer at its cost, which comes before showing it.
@@ -335,137 +266,19 @@ class Ledger:
             body = written("answer", {"answer": answer})
             if cost is not None and self._total.realised:
                 amounts = self._total.price(cost)
-            _check_within(amounts, reservation)
+            check_within(amounts, reservation)
         except Exception as failure:
             problem = failure
         else:
             settled, mine = self._settle(reservation, amounts, body)
             if settled.body == LOST:
-                raise _lost(reservation.number)
-            return Answered(settled, repeated=not mine)
-        self.lose(reservation)
-        raise problem
-
-    def lose(self, reservation: Reservation) -> None:
-        """Nothing more is drawn under a reservation, and all of it stays charged."""
-        settled, _ = self._settle(reservation, reservation.entry.amounts, LOST)
-        self.holding = Reservation(reservation.entry, settled)
-
-    def exchange(
-        self,
-        ending: tuple[Reservation, Amounts, str] | None,
-        *,
-        least: Amounts,
-        wish: Amounts,
-        question: str,
-        mark: str,
-    ) -> Reservation:
-        """End one stretch of a stream at what it used and reserve the next, in one step.
-
-        ``ending`` is the stretch that ends, what it used and its answer. The new one has the ``wish``, or what is left
-        where that is less, and ``least`` at least. Where not even that fits, ``BudgetExhausted`` is raised and nothing
-        changes.
-        """
-
-        def work(connection: Connection, attempt: int) -> Reservation:
-            head, retired = self._book.head(connection)
-            done = self._book.asked(connection, mark)
-            if done is not None:
-                if attempt and done[0].body == question:  # the commit of the attempt before went through
-                    return Reservation(*done)
-                raise _taken_over()
-            if ending is not None:
-                old, used, body = ending
-                _check_within(used, old)
-                if self._book.settled(connection, old.number) is not None:
-                    raise _taken_over()
-                head = self._book.settle(connection, head, old.entry, used, self._who, body)
-            amounts = (self._total.amounts - head.sums).at_most(wish)
-            self._check_room(head, amounts if least <= amounts else least, retired=retired)
-            return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, question))
-
-        found = self._write(work)
-        self._book.saw(found.entry)
-        self.holding = found
-        return found
-
-    def end_stretch(self, old: Reservation, used: Amounts, body: str) -> None:
-        """End the last stretch of a stream at what it used."""
-        if not self._settle(old, used, body)[1]:
-            raise _taken_over()
-
-    def asked(self, mark: Callable[[int], str]) -> list[Reservation]:
-        """The reservations under the keys ``mark(0)``, ``mark(1)`` and so on, up to the first that is not there."""
-
-        def work(connection: Connection) -> list[Reservation]:
-            self._book.head(connection)
-            found: list[Reservation] = []
-            while (one := self._book.asked(connection, mark(len(found)))) is not None:
-                found.append(Reservation(*one))
-            return found
-
-        return self._database.read(work)
-
-    def retire(self, reason: str = "") -> None:
-        """Refuse everything from now on; reservations that are open can still be settled."""
-        body = written("reason", {"reason": reason})
-
-        def work(connection: Connection, attempt: int) -> None:
-            head, retired = self._book.head(connection)
-            if not retired:
-                self._book.retire(connection, head, self._who, body)
-
-        self._write(work)
-
-    def entries(self) -> Iterator[Entry]:
-        """All entries in order, fetched a page at a time."""
-        after = 0
-        while True:
-            page = self._page(after)
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1].number
+                raise lost(reservation.number)
+            return Answered(settled, repeated=not mine and settled.body != body)
+        return self._stands(reservation, problem)
 
     def verify(self, *, anchor: Anchor | str | None = None) -> Check:
         """Look at the whole chain, and at an anchor that was kept elsewhere."""
         return check_chain(self.entries(), self.dataset, anchor=_anchor(anchor))
-
-    def _page(self, after: int) -> list[Entry]:
-        return self._database.read(lambda connection: self._book.page(connection, after))
-
-    def _write(self, work: Callable[[Connection, int], Result]) -> Result:
-        return self._database.write(work, lock=self._book.number)
-
-    def _settle(self, reservation: Reservation, amounts: Amounts, body: str) -> tuple[Entry, bool]:
-        """The end of a reservation, and whether it is the one given here."""
-        _check_within(amounts, reservation)
-
-        def work(connection: Connection, attempt: int) -> tuple[Entry, bool]:
-            head, _ = self._book.head(connection)
-            found = self._book.settled(connection, reservation.number)
-            if found is not None:
-                return found, found.body == body and found.amounts == amounts
-            return self._book.settle(connection, head, reservation.entry, amounts, self._who, body), True
-
-        settled, mine = self._write(work)
-        self._book.saw(settled)
-        self.holding = None
-        return settled, mine
-
-    def _check_room(self, head: Entry, amounts: Amounts, *, retired: bool) -> None:
-        if retired:
-            raise LedgerError(f"the data set {self.dataset!r} is retired and answers no more")
-        if not self._total.fits(head.sums + amounts):
-            total = self._total
-            delta = f" with δ = {exact(amounts.delta, PER_DELTA):g}" if amounts.delta else ""
-            raise BudgetExhausted(
-                f"the question costs {total.exact(amounts)}{delta} and does not fit: {total.exact(head.sums)} of "
-                f"{total.exact(total.amounts)} is charged; nothing was spent on it",
-                spent=total.spent(head.sums),
-                budget=total.limit,
-                next_cost=total.shown(amounts),
-            )
 
 
 def _opened(place: str | Path, patience: float) -> Database:
@@ -478,35 +291,6 @@ def _opened(place: str | Path, patience: float) -> Database:
         database.close()
         raise
     return database
-
-
-def _check_within(amounts: Amounts, reservation: Reservation) -> None:
-    if amounts.negative or not amounts <= reservation.entry.amounts:
-        raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")
-
-
-def _lost(number: int) -> InvalidParameter:
-    return InvalidParameter(
-        f"the answer to this question was lost after its charge (entry {number}) and is not drawn again under it; ask "
-        "‹afresh› or with another ‹key›, and pay again; nothing was spent now",
-        parameter="afresh",
-    )
-
-
-def _check_same(amounts: Amounts, found: Reservation) -> None:
-    reserved = found.entry
-    if found.lost:
-        raise _lost(reserved.number)
-    if not amounts <= reserved.amounts:
-        rule = f"what entry {reserved.number} reserved for the same question, or less"
-        raise refuse("cost", amounts, rule)
-
-
-def _taken_over() -> LedgerError:
-    return LedgerError(
-        "another process goes on with this stream; what this one answered since its last entry stays charged. Let one "
-        "of them run, or give each its own key"
-    )
 
 
 def _anchor(anchor: Anchor | str | None) -> Anchor | None:
