@@ -142,7 +142,7 @@ def test_an_answer_that_may_not_fit_an_entry_is_refused_before_the_charge(tmp_pa
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("dpselect.dataset.peak_plan.PeakPlan._draw", "the answer is lost and the ledger keeps its ε = 40"),
+        ("dpselect.dataset.peak._draw", "the answer is lost and the ledger keeps its ε = 40"),
         ("dpselect.dataset.rows.read", "the ledger holds up to ε = 40 for it"),
     ],
 )

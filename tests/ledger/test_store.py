@@ -61,7 +61,7 @@ class TestAsking:
     def test_deltas_are_counted_of_their_own(self, place: str) -> None:
         with Ledger.create(place, dataset="homes", total=Total.approximate(9.0, delta=1e-6)) as ledger:
             ledger.ask({"question": 1}, cost=Loss(epsilon=0.1, delta=6e-7), draw=lambda: "x")
-            with pytest.raises(BudgetExhausted, match="with δ = 6e-7 of 9 with δ = 0.000001 is charged"):
+            with pytest.raises(BudgetExhausted, match=r"with δ = 6e-7 of 9 with δ = 0\.000001 is charged"):
                 ledger.ask({"question": 2}, cost=Loss(epsilon=0.1, delta=6e-7), draw=lambda: "x")
             ledger.ask({"question": 3}, cost=Loss(epsilon=0.1, delta=3e-7), draw=lambda: "x")
 
