@@ -73,20 +73,67 @@ def test_the_file_it_writes_answers_and_charges_its_ledger(dpselect: Run, readin
     assert dpselect("peak", homes, "--epsilon", 1500, "--from", "2013-01-02").code == 3
     again = dpselect("describe", readings, *PUBLIC, *asked)
     assert (again.code, again.err.count("\n")) == (2, 2), again.err  # the remarks, then the refusal
-    assert "a file is there already" in again.err
-    (homes.parent / "homes.toml").unlink()
+    assert "a file is there already, and its ledger 'homes.ledger' has charges" in again.err
+    homes.unlink()
     kept = dpselect("describe", readings, *PUBLIC, *asked)
-    assert "a ledger is there already" in kept.err  # a new file must not come with a full budget
+    assert "a ledger with charges is there" in kept.err  # a new file must not come with a full budget
+    assert not homes.exists()
+    named = (*asked[:-2], "--ledger", readings.parent / "homes.ledger")
+    assert dpselect("describe", readings, *PUBLIC, *named).code == 0  # but may name the one there is
+    assert dpselect("peak", homes, "--epsilon", 1500, "--from", "2013-01-02").code == 3
+
+
+def test_what_is_missing_is_asked_for_and_nothing_is_written(dpselect: Run, readings: Path) -> None:
+    homes = readings.parent / "homes.toml"
+    ran = dpselect("describe", readings, "--write", homes, "--total", 1)
+    assert ran.code == 2
+    assert "--cap is still needed: the most one person counts for in a period; choose it from what is known" in ran.err
+    assert "--population is still needed" in ran.err
+    assert "nothing was written: without --cap and --population nothing can be asked" in ran.err
+    assert [one.name for one in readings.parent.iterdir()] == [readings.name]
+    day = table(readings.parent, "day,trips\n2013-01-01,5\n", "days.csv")
+    nobody = dpselect("describe", day, *PUBLIC, "--write", homes)
+    assert "--user is still needed: name the column that says whose row it is" in nobody.err
     assert not homes.exists()
 
 
-def test_what_is_missing_is_asked_for_and_never_taken_from_the_rows(dpselect: Run, readings: Path) -> None:
+def test_facts_can_be_corrected_until_something_was_asked(dpselect: Run, readings: Path) -> None:
     homes = readings.parent / "homes.toml"
-    ran = dpselect("describe", readings, "--write", homes)
-    assert "--cap is still needed" in ran.err
-    assert "--population is still needed" in ran.err
-    assert not {"cap", "population", "start", "end"} & set(tomllib.loads(homes.read_text()))
-    assert dpselect("peak", homes, "--epsilon", 1).code == 2
+    first = ("--from", "2013-01-01", "--to", "2013-01-31", "--write", homes, "--total", 3000)
+    assert dpselect("describe", readings, *PUBLIC, *first).code == 0
+    again = dpselect("describe", homes, "--cap", 12, "--write", homes)
+    assert again.code == 0, again.err
+    written = tomllib.loads(homes.read_text())
+    assert (written["cap"], written["cap_every"], written["total"], written["ledger"]) == (
+        12,
+        "day",
+        3000,
+        "homes.ledger",
+    )
+    other = dpselect("describe", readings, *PUBLIC, *first[:-1], 5000)
+    assert "--total must be left out, or be what was chosen when the ledger was made" in other.err
+    assert dpselect("peak", homes, "--epsilon", 2000).code == 0
+    late = dpselect("describe", homes, "--cap", 13, "--write", homes)
+    assert (late.code, "has charges" in late.err) == (2, True)
+    assert tomllib.loads(homes.read_text())["cap"] == 12
+
+
+def test_a_second_budget_for_the_same_rows_is_warned_of(dpselect: Run, readings: Path) -> None:
+    for name, warned in (("homes", False), ("again", True)):
+        ran = dpselect("describe", readings, *PUBLIC, "--write", readings.parent / f"{name}.toml", "--total", 1.5)
+        assert ran.code == 0, ran.err
+        assert ("homes.toml already keeps a budget for these rows" in ran.err) == warned
+        assert "at most ε = 1.5 together" in ran.err
+    shared = ("--write", readings.parent / "third.toml", "--ledger", readings.parent / "homes.ledger")
+    assert "already keeps a budget" not in dpselect("describe", readings, *PUBLIC, *shared).err
+
+
+def test_a_cap_that_cuts_most_persons_is_named(dpselect: Run, readings: Path) -> None:
+    asked = (*PUBLIC, "--from", "2013-01-01", "--to", "2013-01-31", "--every")
+    assert (
+        "100% of what persons count for lies at or above --cap" in dpselect("describe", readings, *asked, "month").err
+    )
+    assert "Nothing looks wrong" in dpselect("describe", readings, *asked, "month", "--cap-every", "day").err
 
 
 def test_a_table_on_standard_input_is_described_and_asked(dpselect: Run, readings: Path) -> None:

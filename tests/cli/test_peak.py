@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import dpselect as dp
+
 COLUMNS = (
     *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),
     *("--from", "2013-01-01", "--to", "2013-01-31"),
@@ -191,3 +193,54 @@ def test_a_fault_shows_no_private_text(
     assert ran.code == 1
     assert "home-7" not in ran.err + ran.out
     assert ran.err.count("\n") == 1
+
+
+def test_a_saved_plan_says_mechanism_noise_and_cost(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    columns = {"user": "meter", "time": "at", "value": "kwh", "cap": 10, "population": 20}
+    homes = dp.Dataset(readings, **columns, start="2013-01-01", end="2013-01-31")
+    days = homes.candidates()
+    place = homes.plan_peak(days, epsilon=100, mechanism="exponential").save(tmp_path / "plan.toml")
+    asked = ("peak", readings, *COLUMNS, "--population", 20, "--plan", place)
+    found = dpselect(*asked, "--json").json
+    assert (found["mechanism"], found["epsilon"]) == ("exponential", 100)
+    assert found["reason"] == "Exponential mechanism, as planned."
+    fewer = dpselect(*asked, "--to", "2013-01-20", "--json").json
+    assert fewer["epsilon"] <= 100
+    assert fewer["scale"] == found["scale"]
+    for option, said in (
+        (("--epsilon", 1), "--epsilon does not go with --plan"),
+        (("--top", 2), "--top does not go with --plan"),
+        (("--population", 10), "but here it is up to 1;"),  # Δ is larger than the plan's
+        (("--cap", 20), "make the plan again"),
+    ):
+        ran = dpselect(*asked, *option)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert said in ran.err, ran.err
+    line = homes.plan_watch(dp.Line(threshold=5, budget=100), days).save(tmp_path / "line.toml")
+    assert "use it with watch" in dpselect(*asked[:-1], line).err
+
+
+def test_what_is_known_beforehand_sharpens_the_expectation(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    asked = ("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 40, "--dry-run", "--json")
+
+    def hits(*more: object) -> float:
+        records = [json.loads(line) for line in dpselect(*asked, *more).out.splitlines()]
+        return next(one["expected_hits"] for one in records if one["chosen"])
+
+    (tmp_path / "like.txt").write_text("\n".join(["1"] * 30 + ["9"]))
+    assert hits("--range", 4, 4.5) < hits() < hits("--range", 0, 9)
+    assert hits("--like", tmp_path / "like.txt", "--public") == 1.0
+    shown = dpselect(*asked[:-2], "--range", 0, 9).out
+    assert "on simulated series between 0 and 9, as stated" in " ".join(shown.split())
+    for option, said in (
+        (("--like", tmp_path / "like.txt"), "declare them so with --public"),
+        (("--expect", "10%"), "--expect does not go with a peak"),
+        (("--range", 9, 1), "above"),
+    ):
+        ran = dpselect(*asked[:-2], *option)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert said in ran.err, ran.err

@@ -101,7 +101,7 @@ def test_a_password_is_neither_written_nor_read_from_a_file(tmp_path: Path, monk
 def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
     place = tmp_path / "homes.toml"
     place.write_text("mine")
-    with pytest.raises(SourceError, match="already"):
+    with pytest.raises(SourceError, match="no data-set file of dpselect"):
         write_file(place, {"source": "r.csv"})
     assert place.read_text() == "mine"
 

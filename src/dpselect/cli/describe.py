@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
-from dpselect.cli.options import AsJson, Categories, Data, Periods, Table
-from dpselect.errors import InvalidParameter
+from dpselect.cli.options import AsJson, Categories, Data, Periods, Table, places
+from dpselect.errors import InvalidParameter, LedgerError
 
 if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
@@ -78,10 +78,10 @@ def describe(
         raise InvalidParameter(
             "‹total› and ‹ledger› need ‹write›, the data-set file that names them", parameter="write"
         )
-    with screen.progress("Looking at the rows"):
-        found = look(_source(data, table), **facts)
+    with screen.progress("Looking at the rows") as move:
+        found = look(_source(data, table), progress=move, **facts)
     _show(found, as_json=as_json)
-    place = kept.write or _asked(data, as_json=as_json)
+    place = kept.write or _asked(data, found, as_json=as_json)
     if place is not None:
         _keep(place, data, found, ledger=ledger, total=total)
 
@@ -124,9 +124,9 @@ def _show(found: Description, *, as_json: bool) -> None:
         screen.notice("Nothing looks wrong.", style="green")
 
 
-def _asked(data: Any, *, as_json: bool) -> Path | None:
-    """Asks whether to keep the facts, where somebody is there to answer."""
-    if as_json or data == "-" or not (sys.stdin.isatty() and sys.stdout.isatty()):
+def _asked(data: Any, found: Description, *, as_json: bool) -> Path | None:
+    """Asks whether to keep the facts, where somebody is there to answer and nothing is missing."""
+    if as_json or data == "-" or found.missing or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     name = Path(str(data)).name.split(".")[0] or "data"
     answer = input(
@@ -137,35 +137,84 @@ def _asked(data: Any, *, as_json: bool) -> Path | None:
 
 def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any) -> None:
     from dpselect import files
+    from dpselect.dataset.book import open_book
     from dpselect.dataset.file import FILE, write_file
+    from dpselect.report.words import shown
 
     if data == "-":
         raise InvalidParameter(
             "‹write› needs a table that is still there next time; save it to a file first", parameter="write"
         )
-    if place.exists() or place.is_symlink():
-        raise files.refused_place(FILE.what, place, "a file is there already")
-    files.check(place, FILE)
+    if found.missing:
+        lacking = " and ".join(f"‹{name}›" for name in found.missing)
+        raise InvalidParameter(
+            f"nothing was written: without {lacking} nothing can be asked; give what is missing and describe it again",
+            parameter="write",
+        )
+    files.check(place, FILE, inputs=places(data))
+    if place.exists():
+        _refuse_charged(place)
     facts = dict(found.facts)
     if total is not None:
-        facts |= {"ledger": str(_made(place, ledger, total)), "total": total}
+        where = str(ledger if ledger is not None else place.with_suffix(".ledger"))
+        _warn_of_another(place, facts["source"], where)
+        if ledger is None and _charged(where):
+            raise LedgerError(
+                f"a ledger with charges is there: {Path(where).name!r}; name it with ‹ledger›, without ‹total›"
+            )
+        open_book(where, name=place.stem, total=total).close()
+        facts |= {"ledger": where, "total": total}
     elif ledger is not None:
         facts["ledger"] = ledger
     written = write_file(place, facts)
     screen.notice(f"Wrote: {written}", style="green")
     if total is not None:
-        screen.notice(f"Ledger: {facts['ledger']}, for answers that cost at most ε = {total} together", style="green")
-
-
-def _made(place: Path, ledger: Any, total: Any) -> Any:
-    """The ledger beside the data-set file, made now and once."""
-    from dpselect.dataset.book import open_book
-    from dpselect.errors import LedgerError
-
-    where = ledger if ledger is not None else place.with_suffix(".ledger")
-    if "://" not in str(where) and Path(where).exists():
-        raise LedgerError(
-            f"a ledger is there already: {Path(where).name!r}; name it with ‹ledger› and leave ‹total› out"
+        screen.notice(
+            f"Ledger: {facts['ledger']}, for answers that cost at most ε = {shown(total)} together", style="green"
         )
-    open_book(where, name=place.stem, total=total).close()
-    return where
+
+
+def _refuse_charged(place: Path) -> None:
+    """Facts may be corrected until something was asked under them."""
+    from dpselect import files
+    from dpselect.dataset.file import FILE, read_file
+
+    ledger = read_file(place).get("ledger")
+    if ledger is not None and _charged(ledger):
+        raise files.refused_place(
+            FILE.what, place, f"a file is there already, and its ledger {Path(ledger).name!r} has charges"
+        )
+
+
+def _charged(ledger: Any) -> bool:
+    """Whether anything was ever asked through a ledger; one that is not there was not."""
+    from dpselect.dataset.book import open_book
+
+    if "://" not in str(ledger) and not Path(ledger).exists():
+        return False
+    with open_book(ledger, name="", total=None) as book:
+        # The first entry states the total.
+        return book.balance().anchor.number > 1
+
+
+def _warn_of_another(place: Path, source: Any, ledger: str) -> None:
+    """Says so where another data-set file in the same folder keeps a budget for the same rows."""
+    from dpselect.dataset.file import read_file
+    from dpselect.errors import DPSelectError
+
+    def whole(rows: Any) -> list[str]:
+        return [str(Path(one).resolve()) if "://" not in str(one) else str(one) for one in places(rows)]
+
+    for other in sorted(place.absolute().parent.glob("*.toml")):
+        if other.name == place.name:
+            continue
+        try:
+            facts = read_file(other)
+        except DPSelectError:
+            continue  # somebody else's
+        book = facts.get("ledger")
+        if book is not None and whole(book) != whole(ledger) and whole(facts["source"]) == whole(source):
+            screen.notice(
+                f"! {other.name} already keeps a budget for these rows: with a second one the same people may be asked "
+                f"twice as much. To use the first, leave --total out and give --ledger {Path(book).name}"
+            )

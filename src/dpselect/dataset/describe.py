@@ -5,7 +5,7 @@ Everything here is exact and without noise: it is shown to the curator only and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ class Description:
         What looks wrong, each with what to do.
     report : CuratorReport or None
         What a question under these facts would use, leave out or cut; None where cap, population or dates are missing.
+    missing : tuple of str
+        The facts without which nothing can be asked.
     """
 
     columns: dict[str, str]
@@ -46,6 +48,7 @@ class Description:
     counts: dict[str, Any]
     remarks: tuple[Remark, ...]
     report: CuratorReport | None
+    missing: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
         """The description as text, the warning first."""
@@ -73,8 +76,10 @@ class Description:
         return f"<Description of {len(self.columns)} columns, {len(self.remarks)} remarks; sensitive>"
 
 
-def describe(source: Any, **facts: Any) -> Description:
+def describe(source: Any, *, progress: Callable[[float], None] | None = None, **facts: Any) -> Description:
     """Looks at a table under the facts that are known so far, and guesses columns and formats that are not.
+
+    ``progress`` is told the share done, from 0 to 1.
 
     Examples
     --------
@@ -88,6 +93,7 @@ def describe(source: Any, **facts: Any) -> Description:
     """
     from dpselect.dataset.facts import Facts
     from dpselect.dataset.rows import open_table
+    from dpselect.tables.progress import watched
 
     known = {name: value for name, value in facts.items() if value is not None}
     new: dict[str, Any] = {}
@@ -106,13 +112,14 @@ def describe(source: Any, **facts: Any) -> Description:
     new |= {name: value for name, value in guessed.items() if name not in known}
     known |= new
     look = Look(source, table, known, sample)
-    counts = look.count()
+    with watched(table, _part(progress, 0.0, 0.3)):
+        counts = look.count()
     for name, value in look.learned.items():
         new[name] = known[name] = value
     report = None
     if not look.missing:
         try:
-            report = _report(Facts(source, **known), look)
+            report = _report(Facts(source, **known), look, _part(progress, 0.3, 1.0))
         except DPSelectError as failure:
             look.remark(failure.args[0])
     return Description(
@@ -122,7 +129,13 @@ def describe(source: Any, **facts: Any) -> Description:
         counts=counts,
         remarks=tuple(look.remarks(counts, report, columns)),
         report=report,
+        missing=tuple(look.missing),
     )
+
+
+def _part(progress: Callable[[float], None] | None, begin: float, end: float) -> Callable[[float], None] | None:
+    """Progress of a part of the work, told as that of the whole."""
+    return None if progress is None else lambda share: progress(begin + (end - begin) * share)
 
 
 def _kind(kind: Any) -> str:
@@ -143,9 +156,10 @@ def _sample(table: Any) -> dict[str, Sequence[Any]]:
     return {name: found.get(name, []) for name in table.columns}
 
 
-def _report(facts: Any, look: Look) -> CuratorReport | None:
+def _report(facts: Any, look: Look, progress: Callable[[float], None] | None) -> CuratorReport | None:
     """What a question under these facts would use, leave out or cut; over all days there are, where none are named."""
     from dpselect.dataset.rows import read
+    from dpselect.tables.progress import watched
 
     if facts.start is None and facts.categories is None:
         if look.days is None or (look.days[1] - look.days[0]).days > 36_500:
@@ -153,4 +167,6 @@ def _report(facts: Any, look: Look) -> CuratorReport | None:
         candidates = facts.candidates(start=look.days[0].isoformat(), end=look.days[1].isoformat())
     else:
         candidates = facts.candidates()
-    return read(facts, candidates).curator_report
+    query = read(facts, candidates, progress=_part(progress, 0.0, 0.4))
+    with watched(look.table, _part(progress, 0.4, 1.0)):
+        return query.curator_report

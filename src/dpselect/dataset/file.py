@@ -176,7 +176,7 @@ def _refuse_secrets(name: str, address: str) -> None:
 
 
 def write_file(path: Path | str, facts: Mapping[str, Any]) -> Path:
-    """Writes a data-set file, every fact under a comment that explains it; a file that is there is left alone.
+    """Writes a data-set file, every fact under a comment that explains it; a file of another kind is left alone.
 
     Examples
     --------
@@ -188,8 +188,6 @@ def write_file(path: Path | str, facts: Mapping[str, Any]) -> Path:
      meter
     """
     place = Path(path)
-    if place.exists() or place.is_symlink():
-        raise files.refused_place(FILE.what, place, "a file is there already")
     return files.write(place, file_text(place, facts), FILE)
 
 

@@ -15,6 +15,14 @@ from dpselect.errors import DPSelectError
 if TYPE_CHECKING:
     from dpselect.tables import CuratorReport
 
+#: What to say of a fact without which nothing can be asked.
+_NEEDED = {
+    "user": "name the column that says whose row it is (for a series nobody is named in: ‹maximum› instead)",
+    "value": "name the column with the reading (or count persons: ‹measure› count)",
+    "cap": "the most one person counts for in a period; choose it from what is known publicly, not from the rows",
+    "population": "an upper bound on the number of persons; choose it from what is known publicly, not from the rows",
+    "maximum": "the largest value the series can have; choose it from what is known publicly, not from the rows",
+}
 #: A share of rows from which something is called most of them.
 _MOST = 0.5
 #: A share of contributions cut to the cap from which candidates begin to look alike.
@@ -203,7 +211,7 @@ class Look:
         if report is not None and not report.used:
             self.remark("no row lies between ‹start› and ‹end›, or none can be read: check both", "start")
         for name in self.missing:
-            self.remark(f"‹{name}› is still needed: choose it from what is known publicly, not from the rows", name)
+            self.remark(f"‹{name}› is still needed: {_NEEDED[name]}", name)
         return self.said
 
     def _first(self, name: str, reads: Callable[[str], bool]) -> str:
