@@ -141,3 +141,43 @@ def test_bad_input_is_one_line_and_makes_nothing(
 )
 def test_what_would_be_ignored_is_refused(dpselect: Callable[..., object], place: str, options: list[str]) -> None:
     assert dpselect("ledger", options[0], place, *options[1:]).code == 2
+
+
+@pytest.fixture
+def described(tmp_path: Path, place: str) -> Path:
+    """A data-set file that names the ledger."""
+    found = tmp_path / "homes.toml"
+    found.write_text('rows = "readings.csv"\nledger = "homes.ledger"\n')
+    return found
+
+
+@pytest.mark.parametrize("action", ["show", "history", "verify", "export"])
+def test_a_data_set_file_stands_for_the_ledger_it_names(
+    dpselect: Callable[..., object], place: str, described: Path, action: str
+) -> None:
+    ran = dpselect("ledger", action, described, "--json")
+    assert (ran.code, ran.out) == (0, dpselect("ledger", action, place, "--json").out)
+
+
+def test_a_data_set_file_without_a_ledger_is_refused(dpselect: Callable[..., object], described: Path) -> None:
+    described.write_text('rows = "readings.csv"\n')
+    ran = dpselect("ledger", "show", described)
+    assert ran.code == 2
+    assert "names no ledger" in ran.err
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_history_keeps_within_the_screen(
+    dpselect: Callable[..., object], monkeypatch: pytest.MonkeyPatch, place: str, width: int
+) -> None:
+    question = {"verb": "peak", "Candidates": "365, each day from 2013-01-01 to 2013-12-31", "Cap per person": "50"}
+    with Ledger.open(place, who="ben") as ledger:
+        ledger.ask(question, cost=0.1, draw=lambda: {"label": "2013-01-20", "index": 19})
+        ledger.ask({**question, "verb": "watch", "Line": "12 kWh"}, cost=0.1, draw=lambda: {"questions": 9, "above": 2})
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = dpselect("ledger", "history", place).out.splitlines()
+    assert max(map(len, lines)) <= width
+    told = " ".join(" ".join(lines).split())
+    for word in ("2013-01-20", "2 of 9 above", "(no answer yet)", "ben", "12 kWh"):
+        assert word in told
+    assert "Cap per person" not in told, "what a curator would say, not every parameter"

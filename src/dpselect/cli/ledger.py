@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from dpselect.ledger.history import Asked
     from dpselect.report.over_time import Across, Charged
 
-_BAR = 40
+#: How wide the bar of what is charged is, and below which width a table is no longer read.
+_BAR, _NARROW = 40, 64
 _UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 
@@ -96,7 +98,10 @@ def ledger(
         Literal["create", "show", "history", "plot", "verify", "export", "retire"],
         Parameter(help="What to do with it.", metavar="ACTION"),
     ],
-    place: Annotated[str, Parameter(help="Its file, or postgresql://user@host/name.", metavar="LEDGER")],
+    place: Annotated[
+        str,
+        Parameter(help="Its file, postgresql://user@host/name, or a data-set file.", metavar="LEDGER"),
+    ],
     /,
     *,
     dataset: Annotated[str | None, Parameter(help="Which data set, where there are several.")] = None,
@@ -111,7 +116,7 @@ def ledger(
     """A budget that survives: make it, look at it, check it.
 
       $ dpselect ledger create homes.ledger --dataset homes --total 2
-      $ dpselect ledger show homes.ledger --report ledger.html
+      $ dpselect ledger show homes.toml --report ledger.html
       $ dpselect ledger history homes.ledger --csv
       $ dpselect ledger plot homes.ledger --out spend.svg
       $ dpselect ledger verify homes.ledger --anchor 17:9c1f…
@@ -123,6 +128,7 @@ def ledger(
     In Python: dpselect.ledger.Ledger.create, .open, .balance, .verify, .retire.
     """
     _refuse_elsewhere(action, new, drawing, run, csv=as_csv or None, reason=reason)
+    place, dataset = _named(place, dataset)
     if action == "create":
         _create(place, dataset, new.read(), who, as_json=run.as_json)
         return
@@ -160,6 +166,21 @@ def _refuse_elsewhere(action: str, new: NewTotal, drawing: Drawing, run: Output,
         files.check(run.report, files.PAGE)
     if drawing.out is not None:
         files.check(drawing.out, files.DRAWING)
+
+
+def _named(place: str, dataset: str | None) -> tuple[str, str | None]:
+    """The ledger that a data-set file names, and its data set there; any other place as it is."""
+    from dpselect.dataset.file import is_file, read_file
+
+    if not is_file(place):
+        return place, dataset
+    found = read_file(place).get("ledger")
+    if found is None:
+        raise SourceError(f"the data-set file {Path(place).name!r} names no ledger; describe it with --total")
+    from dpselect.ledger import Ledger
+
+    name = Path(place).stem
+    return str(found), dataset or (name if name in Ledger.datasets(found) else None)
 
 
 @contextmanager
@@ -204,17 +225,20 @@ def _facts(found: Ledger) -> dict[str, Any]:
 
 
 def _in_words(found: Ledger) -> list[tuple[str, str]]:
-    facts = _facts(found)
-    share = min(1.0, facts["spent"] / facts["total"])
+    from dpselect.ledger.history import history
+
+    balance, total, left = found.balance(), found.total, _facts(found)["questions_left"]
+    charged, sign = total.exact(balance.charged), _UNITS[total.unit]
     # Rounded up: a bar that shows room where there is none would be believed.
-    full = min(_BAR, -int(-_BAR * share // 1))
-    left = facts["questions_left"]
+    full = min(_BAR, math.ceil(_BAR * charged / total.exact(total.amounts)))
+    waiting = [one for one in history(found) if one.state == "reserved"]
     return [
-        ("Total", str(found.total)),
-        ("Charged", f"{at_most(facts['spent'])}  [{'█' * full}{'·' * (_BAR - full)}]"),
-        ("Left", at_least(facts["remaining"]) + (" (retired)" if facts["retired"] else "")),
-        ("Questions left", "nothing was asked yet" if left is None else f"{left:,} at the present rate"),
-        ("Anchor", facts["anchor"]),
+        ("Total", str(total)),
+        ("Charged", f"{sign} = {at_most(charged)}  [{'█' * full}{'·' * (_BAR - full)}]"),
+        ("Left", f"{sign} = {at_least(total.exact(balance.left))}" + (" (retired)" if balance.retired else "")),
+        *([("Waiting", f"{len(waiting):,} charged, without an answer yet")] if waiting else []),
+        ("Questions left", "nothing was asked yet" if left is None else f"{left:,} like the last ones"),
+        ("Anchor", str(balance.anchor)),
     ]
 
 
@@ -225,13 +249,26 @@ def _show(found: Ledger, *, as_json: bool) -> None:
         screen.entries(f"Ledger of {found.dataset}", _in_words(found))
 
 
+_STATES = {"reserved": "(no answer yet)", "lost": "(lost)"}
+_COLUMNS = ["entry", "when (UTC)", "who", "question", "answer", "cost ≤"]
+
+
 def _cells(one: Asked, *, longest: int = 60) -> list[str]:
     when = datetime.fromisoformat(one.at).strftime("%Y-%m-%d %H:%M")
-    texts = [_cut(_words(text), longest) for text in (one.question, one.answer)]
-    return [str(one.number), when, one.who, texts[0], one.state, texts[1], at_most(one.cost)]
+    answer = _words(one.answer) if one.state == "settled" else _STATES[one.state]
+    texts = [_cut(text, longest) for text in (_asked(one.question), answer)]
+    return [str(one.number), when, one.who, *texts, at_most(one.cost)]
 
 
-_COLUMNS = ["entry", "when (UTC)", "who", "question", "state", "answer", "cost ≤"]
+def _asked(question: Any) -> str:
+    """A question for people: of `peak` and `watch` what a curator would say."""
+    if not isinstance(question, dict) or question.get("verb") not in ("peak", "watch") or "Candidates" not in question:
+        return _words(question)
+    about = str(question["Candidates"]).partition(", ")[2] or question["Candidates"]
+    if question["verb"] == "watch":
+        return f"watch {question.get('Line', '')}, {about}"
+    words = ["peak"] + [str(question[name]) for name in ("goal", "top") if name in question]
+    return f"{' '.join(words)}, {about}"
 
 
 def _words(value: Any) -> str:
@@ -239,7 +276,7 @@ def _words(value: Any) -> str:
     if not isinstance(value, dict):
         return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if "label" in value:
-        return str(value["label"])
+        return ", ".join(map(str, value.get("labels", [value["label"]])))
     if value.keys() == {"questions", "above"}:
         return f"{value['above']:,} of {value['questions']:,} above"
     rest = [f"{name} {_words(one)}" for name, one in value.items() if name not in ("verb", "labels")]
@@ -264,7 +301,19 @@ def _history(found: Ledger, *, as_csv: bool, as_json: bool) -> None:
         for one in rows:
             screen.emit(one.as_dict())
     else:
-        screen.table(f"Questions to {found.dataset}", _COLUMNS, [_cells(one) for one in rows])
+        _list(f"Questions to {found.dataset}", [_cells(one) for one in rows])
+
+
+def _list(title: str, rows: list[list[str]]) -> None:
+    """The questions as a table, or on a narrow screen one below the other; who asked, where it was more than one."""
+    shown = [place for place in range(len(_COLUMNS)) if place != 2 or len({row[2] for row in rows}) > 1]
+    columns = [_COLUMNS[place] for place in shown]
+    if screen.width() >= _NARROW or not rows:
+        screen.table(title, columns, [[row[place] for place in shown] for row in rows])
+        return
+    for row in rows:
+        cells = [(name, row[place]) for name, place in zip(columns, shown, strict=True)]
+        screen.entries(f"Entry {row[0]}", cells[1:])
 
 
 def _charged(found: Ledger) -> Charged:

@@ -61,6 +61,13 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
         console.print(Text(note, style="dim"))
 
 
+def width() -> int:
+    """How many signs a line on standard output takes."""
+    from rich.console import Console
+
+    return Console().width
+
+
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, within: int) -> tuple[list[int], list[bool]]:
     """Each column as wide as what it holds; where that is too much the widest give way, down to their longest word."""
     cells = [[row[index] for row in rows] for index in range(len(columns))]

@@ -159,8 +159,8 @@ class Total:
 
     def __str__(self) -> str:
         if self.kind == "zcdp":
-            return f"rho {self.limit:g} (epsilon {self.epsilon(delta=self.delta):.4g} at delta {self.delta:g})"
-        return f"epsilon {self.limit:g}" + (f", delta {self.delta:g}" if self.kind == "approximate" else "")
+            return f"ρ = {self.limit:g} (ε = {self.epsilon(delta=self.delta):.4g} at δ = {self.delta:g})"
+        return f"ε = {self.limit:g}" + (f", δ = {self.delta:g}" if self.kind == "approximate" else "")
 
 
 def _main(kind: Kind, amounts: Amounts) -> int:
