@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dpselect as dp
+from dpselect.dataset.file import laid_over
 from dpselect.errors import InvalidParameter
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.tables import Calendar, Cycle, Question, bounded_query, open_source
@@ -214,6 +215,30 @@ def test_what_a_curator_vouches_for_a_day_is_not_taken_for_a_month() -> None:
         read = {name: one.read(one.candidates(every=every)) for name, one in found.items()}
         moved = abs(read["with"].values - read["without"].values).max()
         assert 0.8 * 0.02 < moved <= read["with"].family.sensitivity
+
+
+def test_what_a_curator_vouches_for_a_day_says_nothing_of_an_hour() -> None:
+    """Two units more in one hour and two fewer in the next leave the day as it was."""
+    facts: dict[str, Any] = {"time": "at", "value": "kwh", "maximum": 100, "sensitivity": 1}
+    facts |= {"start": "2013-01-01", "end": "2013-01-01"}
+    hours = [f"2013-01-01 {hour:02d}:00" for hour in range(24)]
+    rows = pyarrow.table({"at": hours, "kwh": [1.0] * 24})
+    for every in ("hour", "hour-of-day"):
+        days = dp.Dataset(rows, **facts)
+        with pytest.raises(InvalidParameter, match="stated for a day and says nothing about one hour"):
+            days.read(days.candidates(every=every))
+        by_hour = dp.Dataset(rows, cap_every="hour", **facts)
+        assert by_hour.read(by_hour.candidates(every=every)).family.sensitivity == pytest.approx(1 / 100)
+
+
+def test_what_a_file_vouches_for_is_not_kept_for_other_candidates() -> None:
+    file = {"time": "day", "value": "kwh", "maximum": 100, "sensitivity": 2, "every": "day"}
+    with pytest.raises(InvalidParameter, match="sensitivity of the data-set file was stated for another"):
+        laid_over(file, {"maximum": 900, "every": "month"})
+    with pytest.raises(InvalidParameter, match="maximum and sensitivity of the data-set file were stated"):
+        laid_over(file, {"category": "shop"})
+    assert laid_over(file, {"maximum": 900, "sensitivity": 40, "every": "month"})["cap_every"] == "month"
+    assert laid_over(file, {"every": "month"})["cap_every"] == "day"
 
 
 def test_a_cap_is_a_number() -> None:

@@ -195,12 +195,20 @@ class Facts:
         period, and as many together can move by as many times that.
         """
         from dpselect.tables import Categories, Cycle
-        from dpselect.tables.candidates import most_held
+        from dpselect.tables.candidates import length_of, most_held
 
         if isinstance(candidates, Categories):
             return 1
         held = most_held(candidates.every, self.cap_length)
         if self.is_series:
+            shorter = length_of(candidates.every)
+            if most_held(self.cap_length, shorter) > 1:
+                # What a person gives to one hour and takes from another does not show in the day.
+                raise InvalidParameter(
+                    f"what one person can change was stated for a {self.cap_length} and says nothing about one {shorter}: "
+                    f"give ‹maximum› (and ‹sensitivity› or ‹population›) for that, with ‹cap_every› {shorter}",
+                    parameter="every",
+                )
             return held  # a cycle's value is the mean over its occurrences
         if self._per_user(candidates) != "sum":
             return 1  # the mean or the largest of some readings is no larger than one of them

@@ -145,8 +145,29 @@ def laid_over(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
         kept["cap_every"] = length_of(changes["every"])
     kept |= changes
     if {"cap", "maximum"} & set(kept):
-        kept.setdefault("cap_every", length_of(facts.get("every", "day")))
+        kept.setdefault("cap_every", _length(facts))
+    if "maximum" in facts and (kept["cap_every"] != _length(facts) or ("category" in kept) != ("category" in facts)):
+        _refuse_old_vouchers(facts, changes)
     return kept
+
+
+def _length(facts: Mapping[str, Any]) -> str:
+    """The period that the cap or the maximum was given for."""
+    from dpselect.tables.candidates import length_of
+
+    return facts.get("cap_every") or length_of(facts.get("every", "day"))
+
+
+def _refuse_old_vouchers(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+    """Of a series the curator vouches for what one person changes: of a day says nothing of a category, or of what is
+    now called a month."""
+    old = [name for name in ("maximum", "sensitivity") if name in facts and name not in changes]
+    if old:
+        raise InvalidParameter(
+            f"{' and '.join(f'‹{name}›' for name in old)} of the data-set file {'were' if len(old) > 1 else 'was'} stated for "
+            "another kind of candidates: state anew for this one",
+            parameter=old[0],
+        )
 
 
 def _places(path: Path, name: str, value: Any) -> Any:
