@@ -68,11 +68,12 @@ def test_all_parts_together_cost_no_more_than_asked(epsilon: float, top: int, ho
     assert parts <= Fraction(plan.cost(plan.mechanism)) <= Fraction(epsilon)
 
 
-def test_the_value_lies_within_its_margin_as_often_as_promised() -> None:
+def test_the_value_lies_within_its_margin_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     data = homes(entropy=SeededEntropy(5))
     plan = data.plan_peak(data.candidates(), epsilon=4.0, how_much=True, mechanism="permute-and-flip")
-    values = data.read(data.candidates()).values
-    truth = {label: value * plan.unit for label, value in zip(plan.public.labels, values, strict=True)}
+    read = data.read(data.candidates())
+    monkeypatch.setattr(dp.Dataset, "read", lambda *_, **__: read)  # the rows stay as they are: once is enough
+    truth = {label: value * plan.unit for label, value in zip(plan.public.labels, read.values, strict=True)}
     answers = [plan.ask(anyway=True) for _ in range(200)]
     hits = sum(abs(one.amounts[0] - truth[one.label]) <= plan.margin for one in answers)
     assert hits >= 180  # 190 expected; below 180 with chance 0.0006
