@@ -164,8 +164,8 @@ def _refuse_old_vouchers(facts: Mapping[str, Any], changes: Mapping[str, Any]) -
     old = [name for name in ("maximum", "sensitivity") if name in facts and name not in changes]
     if old:
         raise InvalidParameter(
-            f"{' and '.join(f'‹{name}›' for name in old)} of the data-set file {'were' if len(old) > 1 else 'was'} stated for "
-            "another kind of candidates: state anew for this one",
+            f"{' and '.join(f'‹{name}›' for name in old)} of the data-set file {'were' if len(old) > 1 else 'was'} "
+            "stated for another kind of candidates: state anew for this one",
             parameter=old[0],
         )
 
