@@ -206,7 +206,7 @@ class Facts:
                 # What a person gives to one hour and takes from another does not show in the day.
                 raise InvalidParameter(
                     f"what one person can change was stated for a {self.cap_length} and says nothing about one "
-                    f"{shorter}: give ‹maximum› (and ‹sensitivity› or ‹population›) for that, with ‹cap_every› {shorter}",
+                    f"{shorter}: give ‹maximum› (and ‹sensitivity› or ‹population›) for it, with ‹cap_every› {shorter}",
                     parameter="every",
                 )
             return held  # a cycle's value is the mean over its occurrences
