@@ -25,13 +25,21 @@ SHARE += ["mechanisms/test_contract.py", "report", "dataset"]
 EXTRAS = "cli,tables,polars,plots,ledger,paper,postgres"
 
 
+def interpreter(python: str) -> str:
+    """Where that Python is, if pyenv keeps it; uv finds the others, but stumbles over pyenv's stand-ins."""
+    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return str(max(home.glob(f"versions/{python}.*/bin/python{python}"), default=python))
+
+
 def environment(folder: Path, python: str, *packages: str) -> Path:
     """The Python of a new environment with these packages; skips where it cannot be made."""
     if importlib.util.find_spec("uv") is None:
         pytest.skip("no uv to make environments with")
     uv = [sys.executable, "-m", "uv"]
     made = subprocess.run(
-        [*uv, "venv", "--quiet", "--no-python-downloads", "--python", python, folder], capture_output=True, text=True
+        [*uv, "venv", "--quiet", "--no-python-downloads", "--python", interpreter(python), folder],
+        capture_output=True,
+        text=True,
     )
     if made.returncode:
         pytest.skip(f"no Python {python} on this machine")

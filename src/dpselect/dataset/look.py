@@ -216,7 +216,7 @@ class Look:
 
     def _first(self, name: str, reads: Callable[[str], bool]) -> str:
         """Where the first unreadable field of a CSV file stands."""
-        from dpselect.tables.bad_lines import first_unread
+        from dpselect.tables.csv_lines import first_unread
         from dpselect.tables.whole_files import usual_delimiter
 
         places = [str(place) for place in (self.source if isinstance(self.source, list | tuple) else [self.source])]

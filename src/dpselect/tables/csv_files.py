@@ -10,21 +10,25 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.secrets import shown
-from dpselect.tables.bad_lines import first_misfit
-from dpselect.tables.open_quotes import refuse_open_quotes
-from dpselect.tables.passes import find_misfit, look_first, read_again
+from dpselect.tables.csv_lines import first_misfit, long_cells, refuse_open_quotes
+from dpselect.tables.passes import find_misfit, long_form, look_first, on_demand, read_again
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 LONGEST_HEADER = 2**24
+#: Columns. DuckDB's own time grows with their square: beyond so many, its view waits until somebody asks for it.
+_WIDEST = 16_384
 _VIEW = "dpselect_csv"
 #: Bytes; what Arrow reads at once, and so the longest row for Polars.
 _LONGEST_ROW = 2**22
+_NUMBERED = count()
 
 
 def check_delimiter(delimiter: object) -> None:
@@ -46,7 +50,12 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
     names = _column_names(files, delimiter)
     if engine == "duckdb":
         connection = ibis.duckdb.connect(**settings)
-        table = _duckdb_view(connection, files, names, delimiter)
+        if len(names) > _WIDEST:
+            on_demand(connection, _VIEW, lambda: _duckdb_view(connection, files, names, delimiter))
+            long_form(connection, _long_form(connection, files, delimiter))
+        else:
+            _duckdb_view(connection, files, names, delimiter)
+        table = _duckdb_table(connection, _VIEW, dict.fromkeys(names, "string"))
 
         def again() -> None:
             refuse_open_quotes(files, delimiter)  # on one thread DuckDB drops what follows such a quote
@@ -87,17 +96,43 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
     raise SourceError(f"CSV files are read with duckdb, polars or spark, not with {engine}; change ‹backend›")
 
 
-def _duckdb_view(connection: Any, files: list[str], names: list[str], delimiter: str, *, parallel: bool = True) -> Any:
-    """The files as a view of text columns. Ibis would ask DuckDB for the columns, and take seconds for thousands."""
-    import ibis
-    import ibis.expr.operations as ops
-
+def _duckdb_view(connection: Any, files: list[str], names: list[str], delimiter: str, *, parallel: bool = True) -> None:
+    """The files as a view of text columns."""
     columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
     options = f"header=true, delim={_literal(delimiter)}, quote='\"', escape='\"', parallel={parallel}"
     read = f"read_csv([{', '.join(map(_literal, files))}], auto_detect=false, columns={{{columns}}}, {options})"
     connection.con.execute(f"CREATE OR REPLACE TEMP VIEW {_VIEW} AS SELECT * FROM {read}")  # noqa: S608 - quoted
-    schema = ibis.schema(dict.fromkeys(names, "string"))
-    return ops.DatabaseTable(name=_VIEW, schema=schema, source=connection).to_expr()
+
+
+def _duckdb_table(connection: Any, name: str, columns: dict[str, str]) -> Any:
+    """A table by its name and columns. Ibis would ask DuckDB for the columns, and take seconds for thousands."""
+    import ibis
+    import ibis.expr.operations as ops
+
+    return ops.DatabaseTable(name=name, schema=ibis.schema(columns), source=connection).to_expr()
+
+
+def _long_form(connection: Any, files: list[str], delimiter: str) -> Callable[[str, Mapping[str, int]], Any]:
+    """Wide files turned long by Python, into a table that DuckDB fills when it is asked for, and can spill to disk."""
+    kept: dict[str, tuple[Mapping[str, int], Any]] = {}
+
+    def turned(user: str, stamps: Mapping[str, int]) -> Any:
+        if user not in kept or kept[user][0] != stamps:
+            name = f"dpselect_long_{next(_NUMBERED)}"
+            on_demand(connection, name, lambda: fill(name, user, stamps))
+            columns = {"person": "string", "stamp": "int64", "cell": "string"}
+            kept[user] = stamps, _duckdb_table(connection, name, columns)
+        return kept[user][1]
+
+    def fill(name: str, user: str, stamps: Mapping[str, int]) -> None:
+        run = connection.con.execute
+        run(f"CREATE OR REPLACE TEMP TABLE {name} (person VARCHAR, stamp BIGINT, cell VARCHAR)")
+        for part in long_cells(files, delimiter, user, stamps):
+            connection.con.register(f"{name}_part", part)
+            run(f"INSERT INTO {name} SELECT * FROM {name}_part")  # noqa: S608 - our own names
+            connection.con.unregister(f"{name}_part")
+
+    return turned
 
 
 def _literal(text: str) -> str:

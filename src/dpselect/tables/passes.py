@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +17,10 @@ _AGAIN = "dpselect_read_in_one_piece"
 _FIRST = "dpselect_look_first"
 #: The attribute of a connection that finds the first row that does not fit.
 _MISFIT = "dpselect_find_misfit"
+#: The attribute of a connection with what it makes when it is asked for.
+_WAITING = "dpselect_on_demand"
+#: The attribute of a connection that turns its wide files long.
+_LONG = "dpselect_long_form"
 #: What DuckDB raises where pieces of a file do not fit together; also for files that are broken.
 _GIVEN_UP = ("InvalidInputException", "NotImplementedException")
 
@@ -67,6 +71,40 @@ def _run(backend: Any, expression: Expression) -> Any:
 def look_first(connection: Any, look: Callable[[], None]) -> None:
     """Notes a look at a connection's files that has to go well before the first pass; opening reads no rows."""
     setattr(connection, _FIRST, look)
+
+
+def on_demand(connection: Any, name: str, make: Callable[[], object]) -> None:
+    """Notes how a table of a connection is made, for the first expression that names it."""
+    waiting: dict[str, Callable[[], object]] | None = getattr(connection, _WAITING, None)
+    if waiting is None:
+        waiting = {}
+        setattr(connection, _WAITING, waiting)
+        before = connection._run_pre_execute_hooks
+
+        def first(expression: Expression) -> None:
+            import ibis.expr.operations as ops
+
+            for table in expression.op().find(ops.DatabaseTable):
+                if (how := waiting.get(table.name)) is not None:
+                    how()
+                    del waiting[table.name]
+            before(expression)
+
+        connection._run_pre_execute_hooks = first
+    waiting[name] = make
+
+
+def long_form(connection: Any, how: Callable[[str, Mapping[str, int]], Any]) -> None:
+    """Notes how the wide files of a connection are turned long, given the person's column and the others' numbers."""
+    setattr(connection, _LONG, how)
+
+
+def turned_by_source(table: Expression, user: str, stamps: Mapping[str, int]) -> Any | None:
+    """``person``, ``stamp`` and ``cell`` of a table as its files hold it, where its connection turns them long."""
+    import ibis.expr.operations as ops
+
+    how = getattr(table.get_backend(), _LONG, None)
+    return None if how is None or not isinstance(table.op(), ops.DatabaseTable) else how(user, stamps)
 
 
 def read_again(connection: Any, how: Callable[[], object]) -> None:

@@ -19,8 +19,8 @@ from typing import IO, Any
 from dpselect.errors import SourceError
 from dpselect.secrets import shown
 from dpselect.tables.csv_files import LONGEST_HEADER, arrow_options, header_names
+from dpselect.tables.csv_lines import OpenQuoteError, ends_open
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
-from dpselect.tables.open_quotes import OpenQuoteError, ends_open
 
 #: What ends in this inside a zip is a CSV file.
 _INSIDE = (".csv", ".tsv", ".txt")

@@ -11,6 +11,7 @@ from dpselect.tables.bytewise import bytewise
 from dpselect.tables.calendar import Categories
 from dpselect.tables.candidates import Candidates
 from dpselect.tables.parts import ONE_ARM, engine_of
+from dpselect.tables.passes import turned_by_source
 from dpselect.tables.persons import person_of
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written, reading
@@ -27,9 +28,14 @@ def turned_long(table: Table, question: Question, candidates: Candidates) -> Tab
         stamps[column] = place * each + seen[place]
         seen[place] += 1
     kinds = dict(table.schema())
-    alike = len({kinds[column].copy(nullable=True) for column in places}) == 1
-    in_sql = alike and engine_of(table) == "duckdb"
-    long = _in_sql(table, question, stamps) if in_sql else _in_ibis(table, question, stamps, alike=alike)
+    alike = len({kind.copy(nullable=True) for kind in {kinds[column] for column in places}}) == 1
+    long = None
+    if alike and engine_of(table) == "duckdb":
+        long = turned_by_source(table, question.user, stamps)
+        if long is None:
+            long = _in_sql(table, question, stamps)
+    if long is None:
+        long = _in_ibis(table, question, stamps, alike=alike)
     cell = long["cell"]
     return long.select(
         person=person_of(bytewise(long["person"])).or_null(),
