@@ -261,6 +261,15 @@ def test_knowing_that_candidates_are_few_saves_noise() -> None:
     assert ExponentialMechanism.calibrated(family, epsilon=1.0, candidates=5).scale < 0.9 * simple.scale
 
 
+@pytest.mark.parametrize("epsilon", [300.0, 500.0, 699.0, 701.0, 1e5])
+def test_a_large_epsilon_is_used_up_too(epsilon: float) -> None:
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1.0)
+    found = ExponentialMechanism.calibrated(family, epsilon=epsilon, candidates=2)
+    assert epsilon * (1 - 1e-9) <= found.epsilon(candidates=2) <= epsilon
+    # Both candidates at the ends change places: half of what holds for any number of them.
+    assert found.epsilon() >= 1.9 * epsilon
+
+
 def test_gaussian_noise_cannot_be_calibrated_without_the_number_of_candidates() -> None:
     with pytest.raises(InvalidParameter, match="candidates must be given"):
         GaussianNoisyMax.calibrated(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), epsilon=1.0)

@@ -124,9 +124,18 @@ def exponential_epsilon(
     if candidates is None:
         return simple
     others = counts("candidates", candidates, least=1) - 1.0
-    gap = float(_largest_gap(family) / Fraction(scale))
-    if not math.isfinite(gap) or gap > 700.0:
+    exact = _largest_gap(family) / Fraction(scale)
+    if math.isinf(upward(exact)):
         return simple
+    gap = float(exact)
+    if gap > 700.0:
+        # e^s is beyond the doubles. With a = c/scale + log(d−1), ε = min(a, s) + log(1 + e^(−a)) − log(1 + e^(−|a−s|)).
+        # It rises in a and in s, by at most 1 for 1, and both are within 2^-51 of themselves. Since 2c ≥ 2Δ, a ≥ 350:
+        # the first logarithm is far below a unit of a, and so is what the second one loses.
+        far = family.width / scale + np.log(np.maximum(others, 1.0))
+        bound = np.minimum(far, gap) - np.log1p(np.exp(-np.abs(far - gap)))
+        tight = bound + 2.0**-49 * (far + gap)
+        return unwrap(np.where(others > 0, np.minimum(tight, simple), 0.0))
     with np.errstate(over="ignore"):
         chance = 1.0 / (1.0 + np.maximum(others, 1.0) * np.exp(family.width / scale))
     # A dozen roundings and two library functions, each within 2 units in the last place; c/scale loses
