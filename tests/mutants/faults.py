@@ -245,8 +245,8 @@ FAULTS = [
     fault(
         "many values are not clipped",
         CLIP,
-        "return np.minimum(np.maximum(numbers, self.lower), self.upper)",
-        "return numbers",
+        "cut: FloatArray = np.clip(numbers.array, self.lower, self.upper)",
+        "cut: FloatArray = numbers.array",
         VECTORS,
     ),
     fault(
@@ -269,7 +269,7 @@ FAULTS = [
     fault(
         "a run's loss is not counted",
         REALISED,
-        "        return Realised(books.losses + in_units(epsilon), books.chances)\n",
+        "        return Realised(books.losses + in_units(run_cost(epsilon)), books.chances)\n",
         "        return books\n",
         FILTERS,
         VECTORS,
@@ -376,6 +376,13 @@ FAULTS = [
         "            self._books = self.add_run(self._books, epsilon)\n",
         "            pass\n",
         SAVED,
+    ),
+    fault(
+        "a run of negative cost gives budget back",
+        REALISED,
+        "in_units(run_cost(epsilon))",
+        "in_units(epsilon)",
+        FILTERS,
     ),
     fault("a saved state is not compared with its digest", STATE, "hmac.compare_digest(told, expected)", "True", SAVED),
     fault(

@@ -11,7 +11,8 @@ import numpy as np
 
 from dpselect.checks import FloatArray, finite, non_negative, one, refuse
 from dpselect.composition.filter import Watcher
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit_one, admit_scores
+from dpselect.noise.inputs import FloatScores
 
 #: ``w`` for [ρ - w, ρ + w], or (below, above) for [ρ - below, ρ + above].
 Clip: TypeAlias = float | tuple[float, float]
@@ -60,10 +61,11 @@ class Clipper:
 
     def admit(self, values: PrivateValues) -> FloatArray | Sequence[Fraction]:
         """Many values, cut."""
-        numbers = admit(values, family=self._family, outside=self.outside)
-        if isinstance(numbers, np.ndarray):
+        numbers = admit_scores(values, family=self._family, outside=self.outside, shared=1)
+        if isinstance(numbers, FloatScores):
             # A new array in any case: the caller's could be changed after it was looked at.
-            return np.minimum(np.maximum(numbers, self.lower), self.upper)
+            cut: FloatArray = np.clip(numbers.array, self.lower, self.upper)
+            return cut
         lower, upper = Fraction(self.lower), Fraction(self.upper)
         return [min(max(number, lower), upper) for number in numbers]
 

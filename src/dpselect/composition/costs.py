@@ -69,13 +69,18 @@ def plain_cost(name: str, value: object, *, most: float = math.inf) -> float:
     if type(value) is float and 0.0 <= value <= most and value < math.inf:
         return value
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = math.nan if isinstance(value, (bool, str, bytes, np.ndarray)) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if isinstance(value, (bool, str, bytes)) or not 0.0 <= number <= most or math.isinf(number):
+    if not 0.0 <= number <= most or math.isinf(number):
         rule = "zero or more, and finite" if math.isinf(most) else f"between 0 and {most}"
         raise refuse(name, value, rule)
     return number if number >= value else math.nextafter(number, math.inf)  # type: ignore[operator]
+
+
+def run_cost(epsilon: object) -> float:
+    """What a run turned out to cost: zero or more, and infinite where nothing is known of it."""
+    return math.inf if isinstance(epsilon, float) and epsilon == math.inf else plain_cost("epsilon", epsilon)
 
 
 class Declared:

@@ -23,9 +23,10 @@ from dpselect.composition.costs import (
     probabilistic_price,
     pure_price,
     renyi_price,
+    run_cost,
 )
 from dpselect.composition.exact_sum import in_units, round_down, round_up
-from dpselect.composition.filter import Filter, RunTerms, State, Watcher
+from dpselect.composition.filter import Filter, RunTerms, State, Watcher, check_watcher
 from dpselect.privacy.conversions import pure_rho, pure_to_gaussian, renyi_to_approximate
 from dpselect.privacy.loss import Loss
 from dpselect.privacy.profiles import selection_epsilon
@@ -41,7 +42,7 @@ class DeclaredFilter(Filter):
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at its declared price."""
-        price = declared(self._price(watcher, horizon))
+        price = declared(self._price(watcher, check_watcher(watcher, horizon)))
         books = self.add_cost(self._books, price)
         if not self.holds(books):
             raise self._exhausted(price)
@@ -49,11 +50,14 @@ class DeclaredFilter(Filter):
 
     def add_run(self, books: Any, epsilon: float) -> Any:
         """The run was paid for when it started."""
+        run_cost(epsilon)
+        if type(books) is not type(self.empty):
+            raise self._foreign(books)
         return books
 
 
 class Summed(NamedTuple):
-    """One sum, of what :meth:`SummingFilter.counted` makes of each cost."""
+    """One sum, of what :meth:`SummingFilter._counted` makes of each cost."""
 
     total: int = 0
 
@@ -68,7 +72,7 @@ class SummingFilter(DeclaredFilter):
     def __init__(self, limit: float) -> None:
         super().__init__()
         self._limit = one(positive, self._unit, limit)
-        self._most = self.counted(self._limit)
+        self._most = self._counted(self._limit)
 
     @property
     def limit(self) -> float:
@@ -90,17 +94,21 @@ class SummingFilter(DeclaredFilter):
         """What a mechanism's outcome costs in this filter's unit."""
 
     @staticmethod
-    def counted(value: float) -> int:
+    def _counted(value: float) -> int:
         """What a cost adds to the sum."""
         return in_units(value)
 
     def add_cost(self, books: Summed, cost: Declared | float) -> Summed:
         """One more cost; a number is in the filter's own unit."""
         value = self._converted(cost) if isinstance(cost, Declared) else cost
-        return Summed(books.total + self.counted(plain_cost(self._unit, value)))
+        if type(books) is not Summed:
+            raise self._foreign(books)
+        return Summed(books.total + self._counted(plain_cost(self._unit, value)))
 
     def holds(self, books: Summed) -> bool:
         """Whether the sum is within the limit."""
+        if type(books) is not Summed:
+            raise self._foreign(books)
         return books.total <= self._most
 
 
@@ -183,7 +191,7 @@ class GaussianFilter(SummingFilter):
         super().__init__(mu)
 
     @staticmethod
-    def counted(value: float) -> int:
+    def _counted(value: float) -> int:
         """The square, in multiples of 2^-2148, where squares of doubles are whole numbers."""
         return in_units(value) ** 2
 
@@ -300,6 +308,8 @@ class AdvancedFilter(DeclaredFilter):
     def add_cost(self, books: Advanced, cost: Declared | float) -> Advanced:
         """One more ε or (ε, δ)."""
         loss = in_loss(cost)
+        if type(books) is not Advanced:
+            raise self._foreign(books)
         return Advanced(
             books.epsilons + in_units(loss.epsilon),
             books.squares + in_units(_square_upward(loss.epsilon)),
@@ -308,6 +318,8 @@ class AdvancedFilter(DeclaredFilter):
 
     def holds(self, books: Advanced) -> bool:
         """Whether either bound on the ε_i is within ε, and the sum of the δ_i within δ''."""
+        if type(books) is not Advanced:
+            raise self._foreign(books)
         if books.deltas > in_units(self._delta_limit):
             return False
         return books.epsilons <= in_units(self._limit) or self._in_quadrature(books) <= self._limit

@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from dpselect.checks import refuse
-from dpselect.composition.costs import Declared, declared
+from dpselect.checks import counts, one, refuse
+from dpselect.composition.costs import Declared, declared, run_cost
 from dpselect.composition.exact_sum import read_units
-from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
+from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.entropy import owned_here, process
 from dpselect.privacy.loss import Loss
@@ -21,6 +21,13 @@ Watcher: TypeAlias = AboveThreshold
 
 #: A saved filter: plain numbers and strings, ready for JSON.
 State: TypeAlias = dict[str, Any]
+
+
+def check_watcher(watcher: object, horizon: object = None) -> int | None:
+    """Refuse what is no above-threshold mechanism; the horizon as a whole number, if there is one."""
+    if not isinstance(watcher, Watcher):
+        raise refuse("watcher", watcher, "a mechanism such as GaussianAboveThreshold(...)")
+    return None if horizon is None else int(one(counts, "horizon", horizon, least=1))
 
 
 class RunTerms(NamedTuple):
@@ -148,6 +155,10 @@ class Filter(ABC):
     def add_run(self, books: Any, epsilon: float) -> Any:
         """The books with the realised loss of a run, where the filter counts those."""
 
+    def _foreign(self, books: object) -> InvalidParameter:
+        """What is said of books that are not such as this filter keeps."""
+        return refuse("books", books, f"sums of this filter, such as {type(self).__name__}.empty")
+
     def _state(self) -> State:
         """The limits and the sums, without an open run."""
         limits = {saved: getattr(self, attribute) for saved, (_, attribute) in self.saved_limits.items()}
@@ -194,6 +205,8 @@ class Filter(ABC):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """The filter that :meth:`state` described; anything else is refused."""
+        if not isinstance(state, dict):
+            raise StateRefused("the saved filter is not usable: give the dictionary that state() returned")
         try:
             found = cls._from_state(state)
             same = found._state() == state
@@ -224,7 +237,8 @@ class Filter(ABC):
             this package, whose cost does not depend on what was drawn. Runs, sparse vectors, odometers and their losses
             are refused: what answers turned out to cost is known too late (THEORY §13).
         """
-        known = declared(cost)  # before anything is compared: reading a cost may run code of the caller's
+        # Before anything is compared: reading a cost may run code of the caller's.
+        known = cost if type(cost) is float else declared(cost)
         self._check_process()
         with self._lock:
             counted = None
@@ -269,14 +283,13 @@ class Filter(ABC):
         return False
 
     def _settle(self, held: HeldRun, epsilon: float) -> None:
-        if not (isinstance(epsilon, float | int) and epsilon >= 0):
-            raise refuse("epsilon", epsilon, "a number, zero or more")
+        cost = run_cost(epsilon)
         with self._lock:
             if self._held is not held:
                 return
             # An interruption between any two of these lines is mended by settling again, and whoever settles in between
             # leaves nothing to do: the books were worked out once, and the hold is given up last.
-            books = self.add_run(self._books, float(epsilon))
+            books = self.add_run(self._books, cost)
             held._books = books if held._books is None else held._books
             self._books = held._books if self._held is held else self._books
             self._held = None if self._held is held else self._held

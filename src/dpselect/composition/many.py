@@ -16,7 +16,7 @@ from dpselect.checks import FloatArray, counts, one, positive, refuse
 from dpselect.composition.budgeted_run import ROUNDING
 from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import in_units, round_down, round_up
-from dpselect.composition.filter import Watcher
+from dpselect.composition.filter import Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import InvalidData
 from dpselect.mechanisms.outcomes import Noise, noise_of
@@ -51,6 +51,7 @@ def run_sparse_vectors(
     entropy: Entropy,
 ) -> SparseVectors:
     """See :meth:`SparseVector.run_many`."""
+    check_watcher(watcher)
     limit, noise = one(positive, "budget", budget), noise_of(entropy)
     if not isinstance(resample, bool):
         raise refuse("resample", resample, "True or False")

@@ -11,11 +11,11 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import counts, one, refuse
+from dpselect.checks import refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
 from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import ExactSum
-from dpselect.composition.filter import Filter, Watcher
+from dpselect.composition.filter import Filter, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
@@ -54,13 +54,11 @@ class PaidRuns:
     def _planned(
         self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy, resample: bool, horizon: int | None
     ) -> tuple[Clipper, RunPlan]:
-        if not isinstance(watcher, Watcher):
-            raise refuse("watcher", watcher, "a mechanism such as GaussianAboveThreshold(...)")
+        cap = check_watcher(watcher, horizon)
         if not isinstance(resample, bool):
             raise refuse("resample", resample, "True or False")
         if not resample and not self._filter.covers_kept_threshold:
             raise refuse("resample", resample, f"True with {type(self._filter).__name__}, whose runs end at a ⊤")
-        cap = None if horizon is None else int(one(counts, "horizon", horizon, least=1))
         door = Clipper(watcher, clip=clip, outside=outside)
         return door, RunPlan(door.clipped, resample, cap, loss_table(door.clipped))
 

@@ -10,9 +10,9 @@ import math
 from typing import ClassVar, NamedTuple
 
 from dpselect.checks import one, positive, probability, refuse
-from dpselect.composition.costs import Declared, in_loss, plain_cost, probabilistic_price
+from dpselect.composition.costs import Declared, in_loss, plain_cost, probabilistic_price, run_cost
 from dpselect.composition.exact_sum import in_units, round_down, round_up
-from dpselect.composition.filter import Filter, RunTerms, Watcher
+from dpselect.composition.filter import Filter, RunTerms, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
@@ -74,15 +74,21 @@ class RealisedFilter(Filter):
             if cost.loss.delta > 0:
                 raise refuse("cost", cost.loss, self._pure_rule)
             cost = cost.loss.epsilon
+        if type(books) is not Realised:
+            raise self._foreign(books)
         return Realised(books.losses + in_units(plain_cost("cost", cost)), books.chances)
 
     def holds(self, books: Realised) -> bool:
         """Whether the losses are within ε."""
+        if type(books) is not Realised:
+            raise self._foreign(books)
         return books.losses <= self._limit_units
 
     def add_run(self, books: Realised, epsilon: float) -> Realised:
         """One more run, at what it turned out to cost."""
-        return Realised(books.losses + in_units(epsilon), books.chances)
+        if type(books) is not Realised:
+            raise self._foreign(books)
+        return Realised(books.losses + in_units(run_cost(epsilon)), books.chances)
 
 
 class PureFilter(RealisedFilter):
@@ -124,6 +130,7 @@ class PureFilter(RealisedFilter):
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run may spend all that is left, question by question; nothing is due before it."""
+        check_watcher(watcher, horizon)
         return RunTerms(allowed=self.remaining, books=self._books)
 
 
@@ -177,6 +184,7 @@ class RepairedReportingFilter(RealisedFilter):
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at the chance that its loss exceeds what is left."""
+        horizon = check_watcher(watcher, horizon)
         if not isinstance(watcher, GaussianAboveThreshold):
             raise refuse("watcher", watcher, "Gaussian for this filter; other runs have a pure cost: use PureFilter")
         # ε(⊥^(j-1)⊤) ≤ B for j up to here; one more question than the longest run of ⊥ before an affordable ⊤.
@@ -255,15 +263,20 @@ class PublishedReportingFilter(RealisedFilter):
     def add_cost(self, books: Realised, cost: Declared | float) -> Realised:
         """One more ε or (ε, δ)."""
         loss = in_loss(cost)
+        if type(books) is not Realised:
+            raise self._foreign(books)
         # The δ of one round is compared, not added: that is the printed rule.
         return Realised(books.losses + in_units(loss.epsilon), max(books.chances, in_units(loss.delta)))
 
     def holds(self, books: Realised) -> bool:
         """The printed comparison, with its strict inequality."""
+        if type(books) is not Realised:
+            raise self._foreign(books)
         return books.losses < self._limit_units and books.chances <= in_units(self._delta)
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """The printed rule, with ε_max of one run."""
+        check_watcher(watcher, horizon)
         largest = self._run_epsilon
         if largest is None:
             largest = probabilistic_price(watcher, self._delta, None)

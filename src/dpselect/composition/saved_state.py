@@ -12,7 +12,7 @@ from dpselect.composition.clipping import Clipper
 from dpselect.composition.costs import plain_cost
 from dpselect.composition.declared import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.exact_sum import ExactSum, read_units
-from dpselect.composition.filter import Filter, State
+from dpselect.composition.filter import Filter, State, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
 from dpselect.composition.transcript import RunRecord
@@ -110,7 +110,7 @@ class SavedVector(NamedTuple):
             raise StateRefused("the saved filter has counted less than its runs cost")
         questions = int(one(counts, "questions", state["questions"]))
         door = Clipper(watcher, clip=None if clip is None else (clip[0], clip[1]), outside=state["outside"])
-        horizon = None if state["horizon"] is None else int(one(counts, "horizon", state["horizon"], least=1))
+        horizon = check_watcher(watcher, state["horizon"])
         run = None if state["run"] is None else _lost_run(state, door, questions)
         return cls(door, state["resample"], horizon, filter, ended, questions, state["open"], run, state["noise"])
 
