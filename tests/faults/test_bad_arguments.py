@@ -24,6 +24,16 @@ from dpselect import tables
 from dpselect.errors import DPSelectError, DPSelectWarning
 
 FAMILY = dp.QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1, monotone=True)
+WATCHER = dp.GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=1.0, sigma_query=1.0)
+FILTERS = [
+    dp.PureFilter(1.0),
+    dp.RepairedReportingFilter(epsilon=1.0, delta=1e-5),
+    dp.PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge="not private as claimed"),
+    dp.AdvancedFilter(epsilon=1.0, delta=1e-5),
+    dp.RenyiFilter(order=8.0, tau=1.0),
+    dp.ZCDPFilter(1.0),
+    dp.GaussianFilter(1.0),
+]
 ODD = [None, True, 0, 1, -1, 3, 2.5, -0.0, math.nan, math.inf, -math.inf, 10**400, 5e-324, 1e308, "", "x", "nan", "\0"]
 ODD += ["x" * 10_000, b"x", [], [1], [[1, 2], [3]], (), {}, {"a": 1}, set(), object(), len, int, Exception("x"), 1j]
 ODD += [
@@ -38,8 +48,8 @@ ODD += [
 ODD += [np.datetime64("2013-01-01"), Fraction(1, 3), Decimal("0.1"), Decimal("nan"), date(2013, 1, 1), FAMILY, range(3)]
 RIGHT = [FAMILY, 0.5, 1.0, 3, 9, 0.1, "largest", [0.1, 0.2, 0.3], "2013-01-01", "2013-01-31", ["a", "b"], "day"]
 SECONDS = 30
-#: Kept with a class as data, and called with numbers it has checked.
-FORMULAS = {"bound"}
+#: Called with numbers that were checked: a formula that is kept with a class as data, and the two ways into a run.
+CHECKED = {"bound", "put", "put_many"}
 
 
 def callables():
@@ -59,19 +69,23 @@ def callables():
     made = [
         FAMILY,
         dp.GaussianNoisyMax(FAMILY, sigma=1.0),
-        dp.GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=1.0, sigma_query=1.0),
+        WATCHER,
         dp.LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0),
         dp.ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0),
         dp.ExponentialMechanism(FAMILY, scale=1.0),
         dp.PermuteAndFlip(FAMILY, scale=1.0),
         dp.LaplaceNoisyMax(FAMILY, scale=1.0),
+        *FILTERS,
+        dp.Odometer(),
+        dp.SparseVector(WATCHER, budget=1.0),
+        WATCHER.start(),
         tables.Calendar("2013-01-01", "2013-01-31"),
         tables.Categories(["a", "b"]),
     ]
     for thing in made:
         for name in dir(thing):
             static = isinstance(inspect.getattr_static(thing, name), staticmethod)
-            if not name.startswith("_") and name not in FORMULAS and (static or inspect.ismethod(getattr(thing, name))):
+            if not name.startswith("_") and name not in CHECKED and (static or inspect.ismethod(getattr(thing, name))):
                 found[f"{type(thing).__name__}.{name}"] = getattr(thing, name)
     return found
 
