@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +18,9 @@ from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax,
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.mechanisms.values import admit, admit_one
+from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.entropy import SeededEntropy
+from dpselect.noise.quantiles import GUMBEL
 from dpselect.privacy.family import QueryFamily
 
 FAMILY = QueryFamily(lower=0.0, upper=1000.0, sensitivity=1.0)
@@ -197,3 +200,80 @@ def test_a_run_refuses_what_the_door_refuses_and_counts_nothing() -> None:
     with pytest.raises(InvalidData):
         run.ask_many([1.0, 1714.25])
     assert (run.below, run.above, run.loss.epsilon) == (0, 0, 0.0)
+
+
+class Meddling(SeededEntropy):
+    """Changes the caller's array whenever noise is drawn, as another thread or a signal handler could."""
+
+    def __init__(self, seed: int, array: Any, place: int, value: float = 1e9) -> None:
+        super().__init__(seed)
+        self.array, self.place, self.value = array, place, value
+
+    def random_bytes(self, count: int, /) -> bytes:
+        self.array[self.place] = self.value
+        return super().random_bytes(count)
+
+    def words(self, count: int, /, *, dtype: Any) -> Any:
+        self.array[self.place] = self.value
+        return super().words(count, dtype=dtype)
+
+
+def shown(answer: Any) -> Any:
+    return answer.index if hasattr(answer, "index") else answer.values.tolist()
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=lambda mechanism: type(mechanism).__name__)
+@pytest.mark.parametrize("size", [3, 500])
+def test_an_array_changed_while_noise_is_drawn_changes_nothing(mechanism: Any, size: int) -> None:
+    values = np.linspace(0.0, 900.0, size)
+    expected = shown(mechanism.release(values, entropy=SeededEntropy(5)))
+    assert shown(mechanism.release(values, entropy=Meddling(5, values, 0))) == expected
+    assert values[0] == 1e9
+
+
+@pytest.mark.parametrize("goal", ["largest", "smallest"])
+def test_a_change_to_a_large_array_counts_as_one_within_the_range_that_was_checked(goal: Any) -> None:
+    """Large arrays are not copied: what is read late is cut to the ends that were found before."""
+    size, won, unchecked = 200_000, 0, 0
+    for seed in range(20):
+        values = np.full(size, 500.0)
+        values[5] = 1000.0 if goal == "largest" else 0.0
+        picker = ExponentialMechanism(FAMILY, scale=1.0)
+        won += picker.release(values, goal=goal, entropy=Meddling(seed, values, size - 1)).index == size - 1
+        values[-1] = 500.0
+        unchecked += noisy_argmax(values, scale=1.0, law=GUMBEL, entropy=Meddling(seed, values, size - 1)) == size - 1
+    assert won < 18 if goal == "largest" else won == 0
+    assert unchecked == 20
+
+
+def test_a_large_array_that_turns_into_nan_is_refused() -> None:
+    values = np.full(200_000, 500.0)
+    meddling = Meddling(1, values, 150_000, float("nan"))
+    with pytest.raises(InvalidData, match="must stay as they are"):
+        ExponentialMechanism(FAMILY, scale=1.0).release(values, entropy=meddling)
+
+
+def test_questions_changed_while_noise_is_drawn_are_answered_as_they_were() -> None:
+    watcher = LaplaceAboveThreshold(FAMILY, threshold=500.0, scale_threshold=1.0, scale_query=2.0)
+    for seed, size in itertools.product(range(5), (3000, 100_000)):
+        values = np.zeros(size)
+        run = watcher.start(entropy=Meddling(seed, values, size - 1), resample=False)
+        values[:] = 0.0
+        # A large array is cut to the ends that were found before, 0 and 0 here.
+        assert not run.ask_many(values).any()
+        assert values[-1] == 1e9
+        # The same change reaches what is asked without a copy.
+        line = watcher.noisy_threshold(entropy=Meddling(seed, values, size - 1))
+        values[:] = 0.0
+        assert line.ask_many(values).any()
+
+
+def test_a_run_whose_questions_turn_into_nan_is_over_and_paid_for() -> None:
+    watcher = LaplaceAboveThreshold(FAMILY, threshold=500.0, scale_threshold=1.0, scale_query=2.0)
+    values = np.zeros(100_000)
+    run = watcher.start(entropy=Meddling(1, values, 99_999, float("nan")), resample=False)
+    values[:] = 0.0
+    with pytest.raises(InvalidData, match="must stay as they are"):
+        run.ask_many(values)
+    assert not run.open
+    assert run.loss.epsilon == watcher.loss(below=100_000, above=100_000)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from dpselect.checks import FloatArray
 from dpselect.errors import StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_one
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit_one, admit_scores
 from dpselect.noise.entropy import Entropy, process
+from dpselect.noise.inputs import FloatScores
 from dpselect.noise.rows import VerdictRows
 from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.classical import upward
@@ -148,7 +149,7 @@ class Run:
 
     def ask_many(self, values: PrivateValues) -> NDArray[np.bool_]:
         """Verdicts in order, ⊤ as ``True``; the array ends with the first ⊤ where the run does."""
-        numbers = admit(values, family=self._mechanism.family, outside=self._outside)
+        numbers = admit_scores(values, family=self._mechanism.family, outside=self._outside)
         self._check_process()
         with self._lock:
             return self.put_many(numbers)[0]
@@ -167,7 +168,7 @@ class Run:
         self._answered(below + 1, above)
         return False
 
-    def put_many(self, numbers: FloatArray | Sequence[Fraction]) -> tuple[NDArray[np.bool_], int]:
+    def put_many(self, numbers: FloatArray | FloatScores | Sequence[Fraction]) -> tuple[NDArray[np.bool_], int]:
         """Answers to the first of these numbers, as many as surely fit, and how many of them are ⊤."""
         counts = self._counts
         below, above, _, _ = counts

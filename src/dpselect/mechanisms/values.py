@@ -33,6 +33,9 @@ _DOUBLE = np.dtype(np.float64)
 _FLOATS: set[type] = {float, np.float64, np.float32, np.float16}
 _WHOLE: set[type] = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
 
+#: From so many doubles on, memory for a copy costs more than looking at them twice.
+_WORTH_SHARING = 1 << 15
+
 _ONE_DIMENSION = "values must be a one-dimensional, non-empty sequence of numbers"
 _NOT_NUMBERS = "values must be numbers (float64 or narrower, int, Fraction or Decimal), without NaN or nulls"
 _OUTSIDE = 'values must lie in the family\'s [lower, upper]; pass outside="clip" to cut them to it'
@@ -67,31 +70,35 @@ def admit(
     >>> admit([Fraction(1, 3), 1], family=family)
     [Fraction(1, 3), Fraction(1, 1)]
     """
-    admitted = admit_scores(values, family=family, outside=outside)
+    admitted = admit_scores(values, family=family, outside=outside, shared=0)
     return admitted.array if isinstance(admitted, FloatScores) else admitted
 
 
 def admit_scores(
-    values: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse"
+    values: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse", shared: int = _WORTH_SHARING
 ) -> FloatScores | list[Fraction]:
-    """:func:`admit` for a noisy maximum: doubles come with what the check found out about them."""
+    """:func:`admit` for a noisy maximum or a run: doubles come with what the check found out about them.
+
+    They are copied before they are looked at, since the caller's array could be changed between the check and the
+    draw; from ``shared`` doubles on (0 for never) they are not, and are checked again as they are read.
+    """
     if not isinstance(outside, str) or outside not in ("refuse", "clip"):
         raise refuse("outside", outside, '"refuse" or "clip"')
     array = _as_array(values)
     if array.dtype == object or (array.dtype.kind in "iu" and not _holds_whole_numbers(family)):
         return _admit_exact(array, family, outside)
     # Within ±2^53 every integer is a double; further out conversion rounds, never across the range's ends.
-    numbers: FloatArray = array.astype(np.float64, copy=False)
+    alone = outside == "clip" or not 0 < shared <= len(array)
+    numbers: FloatArray = array.astype(np.float64, copy=alone and outside == "refuse")
+    if outside == "clip":
+        numbers = np.clip(numbers, family.lower, family.upper)
     # Looking for the least and the largest needs no memory and takes no short cuts, and a NaN is found as both.
     least, largest = float(numbers[numbers.argmin()]), float(numbers[numbers.argmax()])
     if math.isnan(least):
         raise InvalidData(_NOT_NUMBERS)
-    if outside == "clip":
-        numbers = np.clip(numbers, family.lower, family.upper)
-        least, largest = (min(max(end, family.lower), family.upper) for end in (least, largest))
     if not (family.lower <= least and largest <= family.upper):
         raise InvalidData(_OUTSIDE)
-    return FloatScores(numbers, least=least, largest=largest)
+    return FloatScores(numbers, least=least, largest=largest, shared=not alone)
 
 
 def admit_one(value: PrivateValues, *, family: QueryFamily, outside: OutsidePolicy = "refuse") -> float | Fraction:

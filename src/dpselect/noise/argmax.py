@@ -14,15 +14,17 @@ at d = 10^6, one in a thousand at d = 10^3); with one clear winner it is next to
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.errors import InvalidData
 from dpselect.noise.draw import LazyDraw, NoisyValue, largest
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.noise.inputs import Exact, Scores, Values, check_scale, scores
+from dpselect.noise.inputs import CHANGED, Exact, Scores, Values, check_scale, scores
 from dpselect.noise.quantiles import CELLS, FIRST_TAIL_CELL, NORMAL, Law
 
 _BLOCK = 1 << 15
@@ -83,7 +85,10 @@ def decide(candidates: Scores, *, scale: Exact, law: Law, entropy: Entropy) -> t
         finalists, best = [], -_INFINITY
         for start in range(0, number, _BLOCK):
             block = _Many(distances(start, min(start + _BLOCK, number)), law=law, entropy=entropy)
-            best = max(best, block.best())
+            found = block.best()
+            if math.isnan(found):
+                raise InvalidData(CHANGED)
+            best = max(best, found)
             left = block.reaching(_cutoff(best))
             if number <= _BLOCK and len(left) == 1:
                 return left[0], block.draws

@@ -34,6 +34,8 @@ Distances: TypeAlias = Callable[[int, int], FloatArray]
 _DOUBLE = np.dtype(np.float64)
 _MOST_RATIONAL_SCALE = Fraction(2**1000)
 _LEAST_RATIONAL_SCALE = 1 / _MOST_RATIONAL_SCALE
+#: What is said of a shared array that was changed beyond use.
+CHANGED = "values must stay as they are while they are in use; pass a copy"
 _FINITE = "values must be finite; there is a NaN or an infinity among them"
 
 
@@ -157,11 +159,16 @@ def nearest_double(number: Exact, *, clip: bool = False) -> float:
 
 
 class FloatScores:
-    """Doubles (or shorter floats), all of them between two finite ones."""
+    """Doubles (or shorter floats), all of them between two finite ones.
 
-    def __init__(self, array: NDArray[Any], *, least: float, largest: float) -> None:
+    A ``shared`` array is somebody else's, who may change it at any time, by another thread or a signal handler. What is
+    read from it is cut to the two ends on its way: whatever takes part in a release lies between them.
+    """
+
+    def __init__(self, array: NDArray[Any], *, least: float, largest: float, shared: bool = False) -> None:
         self.array = array
         self._least, self._largest = least, largest
+        self._shared = shared
 
     @classmethod
     def checked(cls, array: NDArray[Any]) -> FloatScores:
@@ -175,8 +182,16 @@ class FloatScores:
     def __len__(self) -> int:
         return len(self.array)
 
+    def __getitem__(self, place: slice) -> FloatScores:
+        return FloatScores(self.array[place], least=self._least, largest=self._largest, shared=self._shared)
+
     def __neg__(self) -> FloatScores:
-        return FloatScores(-self.array, least=-self._largest, largest=-self._least)
+        return FloatScores(-self.read(0, len(self.array)), least=-self._largest, largest=-self._least)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Some of them, between the two ends for certain."""
+        block = self.array[start:stop]
+        return np.clip(block, self._least, self._largest) if self._shared else block
 
     def largest(self) -> float:
         """The largest."""
@@ -184,7 +199,10 @@ class FloatScores:
 
     def exact(self, index: int) -> Fraction:
         """One of them, exactly."""
-        return Fraction(float(self.array[index]))
+        value = float(self.read(index, index + 1)[0])
+        if math.isnan(value):
+            raise InvalidData(CHANGED)
+        return Fraction(value)
 
     def near(self, number: Fraction) -> float:
         """The double closest to ``number``."""
@@ -192,14 +210,14 @@ class FloatScores:
 
     def distances(self, *, origin: Exact, scale: Exact) -> Distances:
         """How to measure, block by block."""
-        array, zero, unit = self.array, float(origin), nearest_double(scale)
+        read, zero, unit = self.read, float(origin), nearest_double(scale)
         if max(abs(zero), abs(self._least), abs(self._largest)) > 2.0**1022:
-            return lambda start, stop: _huge_distances(array[start:stop], zero=np.float64(zero), unit=np.float64(unit))
+            return lambda start, stop: _huge_distances(read(start, stop), zero=np.float64(zero), unit=np.float64(unit))
         if not 2.0**-1000 <= unit <= 2.0**1000:
-            return lambda start, stop: _divided_distances(array[start:stop], zero, unit)
+            return lambda start, stop: _divided_distances(read(start, stop), zero, unit)
         # Multiplying is quicker than dividing; the reciprocal of a usual scale is a normal number.
         factor = 1.0 / unit
-        return lambda start, stop: _multiplied_distances(array[start:stop], zero, factor)
+        return lambda start, stop: _multiplied_distances(read(start, stop), zero, factor)
 
     def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
         """All distances at once."""
@@ -207,7 +225,7 @@ class FloatScores:
         if max(abs(zero), abs(self._least), abs(self._largest)) > 2.0**1022 or not 2.0**-1000 <= unit <= 2.0**1000:
             return _all_of(self, origin=origin, scale=scale)
         factor = 1.0 / unit
-        return [(value - zero) * factor for value in self.array.tolist()]
+        return [(value - zero) * factor for value in self.read(0, len(self.array)).tolist()]
 
 
 def _all_of(values: Scores, *, origin: Exact, scale: Exact) -> list[float]:
