@@ -237,30 +237,6 @@ class TestContract:
                     fresh.open_run(WATCHER, horizon=50)
         assert fresh.state() == before
 
-    @pytest.mark.parametrize(
-        "odd",
-        [None, "x", np.ones(2), np.ones(1), object(), math.nan, -0.5, 1j, FAMILY],
-        ids=lambda odd: type(odd).__name__,
-    )
-    def test_its_own_methods_refuse_what_they_cannot_count(self, fresh: Filter, odd: Any) -> None:
-        fresh.charge(0.5)
-        before = fresh._books
-        for call in (
-            lambda: fresh.add_cost(odd, 0.1),
-            lambda: fresh.add_cost(before, odd),
-            lambda: fresh.add_run(odd, 0.1),
-            lambda: fresh.add_run(before, odd),
-            lambda: fresh.charge_lost_run(odd),
-            lambda: fresh.holds(odd),
-            lambda: fresh.check_run(odd),
-            lambda: fresh.check_run(WATCHER, horizon="x" if odd is None else odd),
-            lambda: fresh.open_run(odd),
-            lambda: type(fresh).from_state(odd),
-        ):
-            with pytest.raises((InvalidParameter, StateRefused)):
-                call()
-        assert fresh._books == before
-
     def test_a_copy_of_a_budget_is_refused(self, fresh: Filter) -> None:
         for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(StateRefused):
@@ -283,6 +259,31 @@ class TestContract:
         figures = [fresh.epsilon(delta=delta) for delta in (0.0, 1e-9, 1e-5, 1e-2)]
         assert figures == sorted(figures, reverse=True)
         assert (figures[-1] == math.inf) == isinstance(fresh, PublishedReportingFilter), "which promises nothing"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [None, "x", np.ones(2), np.ones(1), object(), math.nan, -0.5, 1j, FAMILY],
+    ids=lambda odd: type(odd).__name__,
+)
+def test_a_filter_s_own_methods_refuse_what_they_cannot_count(fresh: Filter, odd: Any) -> None:
+    fresh.charge(0.5)
+    before = fresh._books
+    for call in (
+        lambda: fresh.add_cost(odd, 0.1),
+        lambda: fresh.add_cost(before, odd),
+        lambda: fresh.add_run(odd, 0.1),
+        lambda: fresh.add_run(before, odd),
+        lambda: fresh.charge_lost_run(odd),
+        lambda: fresh.holds(odd),
+        lambda: fresh.check_run(odd),
+        lambda: fresh.check_run(WATCHER, horizon="x" if odd is None else odd),
+        lambda: fresh.open_run(odd),
+        lambda: type(fresh).from_state(odd),
+    ):
+        with pytest.raises((InvalidParameter, StateRefused)):
+            call()
+    assert fresh._books == before
 
 
 @dataclass
