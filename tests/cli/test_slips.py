@@ -42,7 +42,21 @@ SLIPS: dict[str, Slip] = {
         {},
         "--delimiter",
     ),
-    "decimal commas": ("r.csv", table(lambda row: row.replace(",1.5", ',"1,5"')), {}, "is a number"),
+    "decimal commas": ("r.csv", table(lambda row: row.replace(",1.5", ',"1,5"')), {}, "or give --decimal ','"),
+    "a comma in an option": ("r.csv", PLAIN, {"--cap": "12,5"}, "must have a point before its decimals: 12.5"),
+    "a cap for no such period": ("r.csv", PLAIN, {"--cap-every": "year"}, "is not one of hour, day, week, month"),
+    "other letters in the first line": (
+        "r.csv",
+        PLAIN.replace(b"meter", "z\xe4hler".encode("latin-1")),
+        {},
+        "convert it (iconv -f latin1 -t utf-8)",
+    ),
+    "a database as a file": ("r.sqlite", PLAIN, {}, "write sqlite:// before"),
+    "a share above no line": ("r.csv", PLAIN, {"--expect": "10%"}, "--expect does not go with a peak"),
+    "a series nobody declared public": ("r.csv", PLAIN, {"--like": "r.csv"}, "with --public"),
+    "a plan that is none": ("r.csv", PLAIN, {"--plan": "r.csv", "--epsilon": None}, "r.csv"),
+    "a plan beside its price": ("r.csv", PLAIN, {"--plan": "r.csv"}, "r.csv"),
+    "a ledger that is not there": ("r.csv", PLAIN, {"--ledger": "r.ledger"}, "a ledger is made with its total"),
     "days first": (
         "r.csv",
         table(lambda row: row.replace("2013-01-", "01/").replace(",1.5", "/2013,1.5")),
@@ -138,6 +152,40 @@ def test_an_interruption_says_what_it_cost(
     monkeypatch.setattr(f"dpselect.dataset.dataset.Dataset.{place}", interrupt)
     ran = dpselect("peak", tmp_path / "r.csv", *(word for pair in ASKED.items() for word in pair))
     assert (ran.code, ran.err) == (130, f"error: interrupted; {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("peak", "--epsilon", 1), "no table was named; give a file, or a data-set file such as homes.toml"),
+        (("describe",), "no table was named"),
+        (("peek",), 'Did you mean "peak"? (see'),
+        (("peak", "homes.toml", "r.csv", "--epsilon", 1), "a data-set file is named alone"),
+        (("describe", "sqlite:///r.sqlite", "--table", "x"), "it is written sqlite://r.sqlite in this folder"),
+    ],
+)
+def test_a_slip_in_what_is_named(
+    dpselect: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[Any, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.sqlite").write_bytes(b"")
+    ran = dpselect(*words)
+    assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+    assert said in ran.err
+
+
+def test_another_ledger_than_the_file_names_is_told_of_and_not_made(
+    dpselect: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "r.csv").write_bytes(PLAIN)
+    described = ("--cap", 10, "--population", 20, "--write", tmp_path / "r.toml", "--total", 4000)
+    assert dpselect("describe", tmp_path / "r.csv", *described).code == 0
+    asked = ("peak", tmp_path / "r.toml", "--epsilon", 2000, "--from", "2013-01-01", "--to", "2013-01-31")
+    ran = dpselect(*asked, "--ledger", tmp_path / "other.ledger")
+    assert ran.code == 2
+    assert "another one is charged: what both allow adds up" in ran.err
+    assert ran.err.endswith("nothing was spent\n")
+    assert not (tmp_path / "other.ledger").exists()
 
 
 def test_help_is_a_word_too(dpselect: Callable[..., Any]) -> None:

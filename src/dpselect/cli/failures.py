@@ -121,12 +121,14 @@ def _misused(failure: Exception) -> str | None:
         return None
     argument = failure.argument
     name = repr(argument.name) if argument is not None else ""
+    if isinstance(failure, cyclopts.MissingArgumentError) and name == "'DATA'":
+        return "no table was named; give a file, or a data-set file such as homes.toml"
     if isinstance(failure, cyclopts.MissingArgumentError):
         return f"Missing option {name}"
     if isinstance(failure, cyclopts.UnknownOptionError):
         return str(failure).replace("Unknown option", "No such option")
     if isinstance(failure, cyclopts.UnknownCommandError):
-        return str(failure).replace("Unknown command", "No such command")
+        return str(failure).replace("Unknown command", "No such command").partition(" Available commands")[0]
     if isinstance(failure, (cyclopts.CoercionError, cyclopts.ValidationError)) and argument is not None:
         choices, token = argument.get_choices(), getattr(failure, "token", None)
         if choices and token is not None:

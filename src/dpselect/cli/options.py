@@ -166,6 +166,10 @@ class Table:
         facts = self.given() | {name: value for name, value in more.items() if value is not None}
         if run.entropy is not None:
             facts["entropy"] = run.entropy
+        if isinstance(data, tuple) and any(map(is_file, data)):
+            raise InvalidParameter(
+                "a data-set file is named alone, since it says where the rows are; leave the others out"
+            )
         if is_file(data):
             return Dataset.open(data, **facts)  # type: ignore[arg-type]
         return Dataset(standard_input(self.delimiter) if data == "-" else data, **facts)

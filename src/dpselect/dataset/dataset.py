@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
@@ -13,7 +14,7 @@ from dpselect.dataset import rows
 from dpselect.dataset.budget import Budget
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
-from dpselect.errors import InvalidParameter, LedgerError, refuse_given
+from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, refuse_given
 from dpselect.report.words import shown
 
 if TYPE_CHECKING:
@@ -82,7 +83,17 @@ class Dataset(Facts):
         from dpselect.dataset.book import exact_total
         from dpselect.dataset.file import laid_over, read_file
 
-        facts = laid_over(read_file(path), changes)
+        written = read_file(path)
+        facts = laid_over(written, changes)
+        if changes.get("ledger") is not None and "ledger" in written and "total" not in changes:
+            # Another ledger must be there already: it is not made with what the file's own may have spent.
+            facts.pop("total", None)
+            warnings.warn(
+                f"the data-set file names the ledger {Path(written['ledger']).name!r}, and another one is charged: "
+                "what both allow adds up",
+                DPSelectWarning,
+                stacklevel=2,
+            )
         if "ledger" in facts and "ledger" not in changes:
             _refuse_missing(facts["ledger"], facts.get("total"))
         if facts.get("total") is not None:

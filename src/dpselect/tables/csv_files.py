@@ -25,6 +25,8 @@ from dpselect.tables.passes import find_misfit, long_form, look_first, on_demand
 LONGEST_HEADER = 2**24
 #: Columns. DuckDB's own time grows with their square: beyond so many, its view waits until somebody asks for it.
 _WIDEST = 16_384
+#: What to do with letters written otherwise.
+NOT_UTF_8 = "it is not UTF-8 text; convert it (iconv -f latin1 -t utf-8), or save it again as CSV UTF-8"
 _VIEW = "dpselect_csv"
 #: Bytes; what Arrow reads at once, and so the longest row for Polars.
 _LONGEST_ROW = 2**22
@@ -189,5 +191,7 @@ def _first_line(path: str) -> str:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             line = file.readline(LONGEST_HEADER).splitlines()[:1]
             return b"".join(line).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+    except UnicodeDecodeError:
+        raise SourceError(f"cannot read {shown(path)}: {NOT_UTF_8}") from None
+    except (OSError, EOFError, zlib.error):
         raise SourceError(f"cannot read {shown(path)}; check that it is a UTF-8 text or gzip file here") from None

@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from dpselect.errors import DPSelectError, SourceError
 
 #: What an engine stumbles on, most of the time.
-BROKEN_FILE = "in a file, a row with too many or too few fields, an open quote, text not in UTF-8, a broken gzip"
+BROKEN_FILE = (
+    "in a file, a row with too many or too few fields, an open quote, text not in UTF-8 (iconv converts it), "
+    "a broken gzip"
+)
 
 _REFUSED = "the server refused the name or the password"
 _NOT_ALLOWED = "this user may not read the table; ask for the right to SELECT it"

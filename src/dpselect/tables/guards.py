@@ -49,7 +49,9 @@ def refuse_unread(seen: Seen, *, place: str | None, value: str | None, candidate
                 f"no time in column {place!r} can be placed: they carry a time zone; give ‹timezone›, "
                 "e.g. Europe/London"
             )
-        raise SourceError(f"no time in column {place!r} can be read; write 2013-01-31 14:00 or give ‹time_format›")
+        raise SourceError(
+            f"no time in column {place!r} can be read; write 2013-01-31 14:00 or give ‹time_format›, such as %d.%m.%Y"
+        )
     if seen.read and not seen.inside:
         if isinstance(candidates, Calendar | Cycle):
             days = candidates if isinstance(candidates, Calendar) else candidates.calendar
@@ -60,7 +62,10 @@ def refuse_unread(seen: Seen, *, place: str | None, value: str | None, candidate
         raise SourceError(f"no row of column {place!r} is of a listed category; check the list and the column")
     if seen.written and not seen.numbers:
         where = "the candidates' columns" if value is None else f"column {value!r}"
-        raise SourceError(f"no reading in {where} is a number; write 12.5, with a point and without units")
+        raise SourceError(
+            f"no reading in {where} is a number; write 12.5, with a point and without units, or give ‹decimal› ',' "
+            "where they are written 12,5"
+        )
 
 
 def refuse_unread_table(table: Table, question: Question, candidates: Candidates) -> None:

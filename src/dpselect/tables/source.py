@@ -40,6 +40,9 @@ _NUMBERED = count()
 #: How long to wait for a server that does not answer, unless the URL or the options say ``connect_timeout``.
 CONNECT_SECONDS = 15
 
+#: The engine of a database file, by its ending.
+_DATABASES = {".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite", ".duckdb": "duckdb"}
+
 
 def open_source(
     data: object,
@@ -147,6 +150,9 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
     if len(kinds) == 1:
         _refuse_unreadable(found, *kinds)
     if None in kinds or len(kinds) != 1:
+        engine = _DATABASES.get(Path(found[0]).suffix.lower())
+        if engine is not None:
+            raise SourceError(f"write {engine}:// before {shown(found[0])}, which is a database, and name its ‹table›")
         raise SourceError(
             f"cannot tell how to read {shown(data)}; files must end in .csv, .csv.gz, .tsv, .txt, .zip, .xlsx, .jsonl "
             "or .parquet, all alike"
@@ -250,7 +256,9 @@ def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tab
     place = rest.partition("?")[0]
     # Connecting would create the file: a slip in the path must not end as an empty answer.
     if scheme in ("duckdb", "sqlite") and not _is(Path.is_file, place):
-        raise SourceError(f"no database file at {shown(place)}; check the path")
+        nearby = place.lstrip("/")
+        hint = f": it is written {scheme}://{nearby} in this folder" if _is(Path.is_file, nearby) else ""
+        raise SourceError(f"no database file at {shown(place)}; check the path{hint}")
     # The URL may hold a password, so messages name only the scheme.
     with engine_failures(
         f"connecting to the {scheme} database",

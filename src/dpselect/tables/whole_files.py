@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from dpselect.errors import SourceError
 from dpselect.secrets import shown
-from dpselect.tables.csv_files import LONGEST_HEADER, arrow_options, header_names
+from dpselect.tables.csv_files import LONGEST_HEADER, NOT_UTF_8, arrow_options, header_names
 from dpselect.tables.csv_lines import OpenQuoteError, ends_open
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
 
@@ -81,7 +81,7 @@ def _from_csv(opened: Any, delimiter: str, where: str) -> Any:
         try:
             line = b"".join(file.readline(LONGEST_HEADER).splitlines()[:1]).decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise SourceError(f"cannot read {where}; check that it is UTF-8 text") from None
+            raise SourceError(f"cannot read {where}: {NOT_UTF_8}") from None
     names = header_names(line, delimiter, where)
     with opened() as file:
         return arrow_csv.read_csv(file, **arrow_options(names, delimiter))
