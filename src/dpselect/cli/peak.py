@@ -106,8 +106,7 @@ def peak(
         screen.show_peak_plan(plan, as_json=run.as_json)
         return
     cost = plan.cost(plan.mechanism)
-    book = dataset.book  # one that cannot be opened is refused before anything can be spent
-    spent.begin(cost, ledger=book is not None, book=lambda: book)
+    spent.begin(cost, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
     with screen.progress("Adding up the table") as move:
         answer = plan.ask(anyway=asked.anyway, progress=move, key=asked.key, afresh=asked.afresh)
     screen.show_answer(answer, as_json=run.as_json)
@@ -118,4 +117,4 @@ def peak(
     run.keep(answer)
     run.show_curator(answer)
     if not run.as_json:
-        spent.say_left(book, cost)
+        spent.say_left(dataset.book, cost)

@@ -19,8 +19,8 @@ class Cost:
 
     epsilon: float
     ledger: bool
-    #: The ledger, once it is open.
-    book: Callable[[], Ledger | None] = lambda: None
+    #: The ledger, once it is open; without this, it may be.
+    book: Callable[[], Ledger | None] | None = None
 
     def __str__(self) -> str:
         from dpselect.report.rounding import at_most
@@ -37,7 +37,7 @@ def forget() -> None:
     _State.begun = None
 
 
-def begin(epsilon: float, *, ledger: bool, book: Callable[[], Ledger | None] = lambda: None) -> None:
+def begin(epsilon: float, *, ledger: bool, book: Callable[[], Ledger | None] | None = None) -> None:
     """From here on the question may be charged, its answer drawn; what is charged then, the ``book`` says."""
     _State.begun = Cost(epsilon, ledger, book)
 
@@ -64,12 +64,14 @@ def after_refusal(failure: DPSelectError) -> str:
     '; nothing was spent'
     >>> after_refusal(LedgerError("the disk is full"))
     '; count ε = 0.1 as spent'
+    >>> begin(0.1, ledger=True, book=lambda: None); after_refusal(LedgerError("no such ledger"))  # not even open
+    '; nothing was spent'
     >>> forget()
     """
     if noted := _noted(failure):
         return noted
     begun = _State.begun
-    book = None if begun is None else begun.book()
+    book = None if begun is None or begun.book is None else begun.book()
     held = None if book is None else book.holding
     if held is not None and not isinstance(failure, LedgerError):
         if held.lost:
@@ -79,7 +81,8 @@ def after_refusal(failure: DPSelectError) -> str:
         return f"; the ledger holds up to {begun} for it"
     if "spent" in str(failure) or "was asked" in str(failure):
         return ""
-    if begun is not None and begun.ledger and isinstance(failure, LedgerError):
+    opened = begun is not None and (begun.book is None or book is not None)
+    if begun is not None and begun.ledger and opened and isinstance(failure, LedgerError):
         return f"; count {begun} as spent"
     return "; nothing was spent"
 
