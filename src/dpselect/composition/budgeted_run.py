@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpselect.composition.filter import Filter, HeldRun, Watcher
 from dpselect.composition.loss_table import LossTable
@@ -25,6 +25,8 @@ class RunPlan(NamedTuple):
     horizon: int | None
     #: What runs of this mechanism cost.
     table: LossTable
+    #: How the budget is rationed among the ⊤ of a run, where it is.
+    ration: Any = None
 
 
 class BudgetedRun(Run):

@@ -17,8 +17,10 @@ from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import ExactSum
 from dpselect.composition.filter import Filter, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
+from dpselect.composition.ration import Ration, RationedRun
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import Entropy, owned_here, process
@@ -38,10 +40,13 @@ class PaidRuns:
         horizon: int | None,
         outside: OutsidePolicy,
         entropy: Entropy,
+        ration: Ration | None = None,
     ) -> None:
         self._filter: Filter = filter
         # One attribute, so that the cut and the price of a question can never be of two mechanisms.
-        self._mode = self._planned(watcher, clip=clip, outside=outside, resample=resample, horizon=horizon)
+        self._mode = self._planned(
+            watcher, clip=clip, outside=outside, resample=resample, horizon=horizon, ration=ration
+        )
         self._entropy = entropy
         self._noise: Noise = noise_of(entropy)
         self._lock = threading.RLock()
@@ -52,15 +57,24 @@ class PaidRuns:
         filter._serve(self)
 
     def _planned(
-        self, watcher: Watcher, *, clip: Clip | None, outside: OutsidePolicy, resample: bool, horizon: int | None
+        self,
+        watcher: Watcher,
+        *,
+        clip: Clip | None,
+        outside: OutsidePolicy,
+        resample: bool,
+        horizon: int | None,
+        ration: Ration | None = None,
     ) -> tuple[Clipper, RunPlan]:
         cap = check_watcher(watcher, horizon)
         if not isinstance(resample, bool):
             raise refuse("resample", resample, "True or False")
         if not resample and not self._filter.covers_kept_threshold:
             raise refuse("resample", resample, f"True with {type(self._filter).__name__}, whose runs end at a ⊤")
+        if ration is not None:
+            _check_ration(ration, watcher, self._filter, resample=resample, horizon=horizon)
         door = Clipper(watcher, clip=clip, outside=outside)
-        return door, RunPlan(door.clipped, resample, cap, loss_table(door.clipped))
+        return door, RunPlan(door.clipped, resample, cap, loss_table(door.clipped), ration)
 
     @property
     def _door(self) -> Clipper:
@@ -211,7 +225,8 @@ class PaidRuns:
 
     def _start(self) -> BudgetedRun:
         plan, done = self._mode[1], self._transcript
-        run = BudgetedRun(plan, filter=self._filter)
+        kind = BudgetedRun if plan.ration is None else RationedRun
+        run = kind(plan, filter=self._filter)
         # Kept before it begins: whatever interrupts the beginning, there is a run to be ended. In one step with its
         # place, and only where there is none: a handler that came in has its own, or has ended some, or has closed.
         if self._run is None and self._open and self._mode[1] is plan: run.place, self._run = done.ended_runs, run  # noqa: E701 # fmt: skip
@@ -241,6 +256,15 @@ class PaidRuns:
     def _check_process(self) -> None:
         if self._process != process():
             raise forked()
+
+
+def _check_ration(ration: Ration, watcher: Watcher, filter: Filter, *, resample: bool, horizon: int | None) -> None:
+    if not isinstance(ration, Ration):
+        raise refuse("ration", ration, "a Ration")
+    if not isinstance(watcher, ExponentialAboveThreshold):
+        raise refuse("watcher", watcher, "an ExponentialAboveThreshold where the budget is rationed")
+    if resample or horizon is not None or not filter.takes_open_run:
+        raise refuse("ration", ration, "given with resample=False, a pure budget and no horizon")
 
 
 def forked() -> StateRefused:

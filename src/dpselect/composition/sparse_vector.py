@@ -14,6 +14,7 @@ from dpselect.composition.clipping import Clip
 from dpselect.composition.filter import Filter, State, Watcher
 from dpselect.composition.many import SparseVectors, run_sparse_vectors
 from dpselect.composition.paid_runs import PaidRuns, forked
+from dpselect.composition.ration import Ration
 from dpselect.composition.realised import PureFilter
 from dpselect.composition.saved_state import SavedVector
 from dpselect.composition.signed_state import signed, verified
@@ -52,6 +53,9 @@ class SparseVector(PaidRuns):
         What happens to a value outside the family's range.
     entropy : Entropy
         Where the noise comes from.
+    ration : Ration, optional
+        With exponential noise and ``resample=False``: every question gets the noise that what is left of the budget
+        allows, given how many ⊤ are still to be expected. The budget then lasts for all questions.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class SparseVector(PaidRuns):
         horizon: int | None = None,
         outside: OutsidePolicy = "refuse",
         entropy: Entropy = SYSTEM_ENTROPY,
+        ration: Ration | None = None,
     ) -> None:
         if filter is None:
             if budget is None:
@@ -88,7 +93,14 @@ class SparseVector(PaidRuns):
         if not isinstance(filter, Filter):
             raise refuse("filter", filter, "a filter, such as PureFilter(epsilon)")
         super().__init__(
-            watcher, filter=filter, resample=resample, clip=clip, horizon=horizon, outside=outside, entropy=entropy
+            watcher,
+            filter=filter,
+            resample=resample,
+            clip=clip,
+            horizon=horizon,
+            outside=outside,
+            entropy=entropy,
+            ration=ration,
         )
 
     def __repr__(self) -> str:
@@ -258,6 +270,8 @@ class SparseVector(PaidRuns):
     def state(self) -> State:
         """What :meth:`save` writes, unsigned: public numbers, an open run with what it cost so far."""
         self._check_process()
+        if self._plan.ration is not None:
+            raise StateRefused("a rationed sparse vector cannot be saved; keep its answers in a ledger")
         with self._lock:
             if self._run is not None and not self._run.open:
                 self._end()

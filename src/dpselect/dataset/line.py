@@ -26,13 +26,13 @@ ONE_ABOVE_IN = 10
 #: Who may answer, by the short name a person types. A new noisy line after each ⊤ pays for itself again each time: with
 #: noise whose cost is a closed form one line for all is always the better.
 MECHANISMS = {
-    "exponential": ("exponential-kept",),
+    "exponential": ("exponential-rationed",),
     "laplace": ("laplace-kept",),
     "gaussian": ("sparse-kept-clipped", "sparse-fresh-clipped"),
 }
 #: Who is tried if nobody is named: pure ones, and more where a δ is allowed. Gaussian noise without a δ pays for the
 #: range as well, and is for those who ask for it.
-_PURE = (*MECHANISMS["exponential"], *MECHANISMS["laplace"])
+_PURE = MECHANISMS["exponential"]
 _APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
 
 Number = Fraction | float

@@ -138,6 +138,21 @@ class NoisyThreshold:
             return True
         return self._settle(Fraction(value), cell)
 
+    def rescaled(self, threshold: Exact, *, scale_query: Exact) -> NoisyThreshold:
+        """The same draw x for questions with noise of another scale, against another public threshold.
+
+        >>> NoisyThreshold(0, scale_threshold=1, scale_query=1).rescaled(5.0, scale_query=0.1).ask(1e9)
+        True
+        """
+        return NoisyThreshold(
+            threshold,
+            scale_threshold=self._scale_threshold,
+            scale_query=scale_query,
+            law=self._law,
+            entropy=self._entropy,
+            draw=self._draw,
+        )
+
     def ask_many(self, values: Values, *, until: Until = "first") -> NDArray[np.bool_]:
         """Verdicts in order, up to and including the first ⊤ (``until="first"``) or for all values.
 

@@ -22,10 +22,17 @@ LARGEST_EPSILON = 1024.0
 _CLOSE = 1.05
 #: A search from scratch may need a little more than one that was led there from budgets nearby.
 _FROM_SCRATCH = 1.15
-#: Contenders that clipping always improves on; looked at only by name.
-DOMINATED = {"sparse-fresh": "sparse-fresh-clipped", "sparse-kept": "sparse-kept-clipped"}
+#: Contenders that clipping, or rationing, improves on; looked at only by name.
+DOMINATED = {
+    "sparse-fresh": "sparse-fresh-clipped",
+    "sparse-kept": "sparse-kept-clipped",
+    "exponential-fresh": "exponential-rationed",
+    "exponential-kept": "exponential-rationed",
+    "laplace-fresh": "exponential-rationed",
+    "laplace-kept": "exponential-rationed",
+}
 #: Sparse vectors that do most with little.
-_FRUGAL = ("exponential-kept", "laplace-kept", "exponential-fresh", "sparse-kept-clipped")
+_FRUGAL = ("exponential-rationed", "sparse-kept-clipped")
 
 
 class Entrant:

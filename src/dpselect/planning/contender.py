@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from dpselect.checks import FloatArray
+from dpselect.composition.ration import Rare, Ration
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.catalogue import Entry, find, of_kind
 from dpselect.privacy.family import QueryFamily
@@ -14,7 +15,7 @@ from dpselect.privacy.family import QueryFamily
 FilterName: TypeAlias = Literal["pure", "repaired", "advanced", "renyi", "zcdp", "gaussian"]
 
 #: What a plan's parameters can be.
-Parameter: TypeAlias = float | int | bool | str
+Parameter: TypeAlias = float | int | bool | str | tuple[float, ...] | list[float]
 
 #: Stated uncertainties reach so many standard errors of a mean over the simulated passes. Another simulation of as many
 #: passes has an error of its own, so its mean differs by more about once in two thousand times.
@@ -31,6 +32,15 @@ class SparseParameters:
     clip_above: float | None = None
     horizon: int | None = None
     order: float | None = None
+    rare: Rare | None = None
+    expected: tuple[float, ...] | None = None
+    together: float = 1.0
+
+    def ration(self, questions: int) -> Ration | None:
+        """How the budget is rationed among the rare answers, where it is."""
+        if self.rare is None or self.expected is None:
+            return None
+        return Ration(questions=questions, expected=self.expected, together=self.together, rare=self.rare)
 
     @property
     def clip(self) -> tuple[float, float] | None:
@@ -39,7 +49,8 @@ class SparseParameters:
 
     def named(self) -> dict[str, Parameter]:
         """The numbers by the names a plan uses."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return given if self.rare is not None else {name: given[name] for name in given if name != "together"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +63,8 @@ class SparseContender:
     mechanism: str = "gaussian-above-threshold"
     resample: bool = True
     clipped: bool = False
+    #: Whether each question gets the noise that what is left of the budget allows.
+    rationed: bool = False
     filter: FilterName = "pure"
 
     @property
@@ -117,6 +130,13 @@ SPARSE: tuple[SparseContender, ...] = (
         "Exponential-noise above threshold, known cap on ⊤",
         mechanism=_EXPONENTIAL,
         resample=False,
+    ),
+    _sparse(
+        "exponential-rationed",
+        "Exponential-noise above threshold, budget rationed",
+        mechanism=_EXPONENTIAL,
+        resample=False,
+        rationed=True,
     ),
     _sparse("laplace-fresh", "Laplace above threshold, paid per ⊤", mechanism=_LAPLACE),
     _sparse("laplace-kept", "Laplace above threshold, known cap on ⊤", mechanism=_LAPLACE, resample=False),

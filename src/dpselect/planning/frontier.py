@@ -19,9 +19,7 @@ from dpselect.planning.planner import contenders_for
 _SHOWN = (
     "sparse-fresh-clipped",
     "sparse-kept-clipped",
-    "exponential-fresh",
-    "exponential-kept",
-    "laplace-kept",
+    "exponential-rationed",
     "gaussian-release",
     "laplace-release",
     "gaussian-noisy-max",

@@ -57,7 +57,8 @@ class Plan:
         ρ, for crossings.
     parameters : mapping
         ``scale_threshold`` (σ_X or b_X), ``scale_query`` (σ_Z or b_Z), ``clip_below``, ``clip_above``, ``horizon``,
-        ``order`` for a sparse vector; ``scale`` for one release.
+        ``order``, ``rare``, ``expected`` and ``together`` (see :class:`~dpselect.composition.ration.Ration`) for a
+        sparse vector; ``scale`` for one release.
     prediction : Prediction, optional
         What to expect.
     unit : float, optional
@@ -101,7 +102,9 @@ class Plan:
         strangers = sorted(set(self.parameters) - known)
         if strangers:
             raise refuse("parameters", strangers, "among " + ", ".join(sorted(known)))
-        object.__setattr__(self, "parameters", dict(self.parameters))
+        # Lists of a document become tuples, so that a plan equals the one that was written.
+        kept = {name: tuple(value) if isinstance(value, list) else value for name, value in self.parameters.items()}
+        object.__setattr__(self, "parameters", kept)
 
     @property
     def sparse(self) -> SparseContender | None:
@@ -164,6 +167,7 @@ class Plan:
             resample=self.sparse.resample,
             clip=given.clip,
             horizon=given.horizon,
+            ration=given.ration(self.count),
             outside=outside,
             entropy=entropy,
         )
@@ -215,7 +219,15 @@ class Plan:
             clip_above=self._number("clip_above") if clipped else None,
             horizon=None if horizon is None else int(counts("horizon", horizon, least=1)),
             order=self._number("order") if "order" in self.parameters else None,
+            **(self._rationing() if self.sparse is not None and self.sparse.rationed else {}),
         )
+
+    def _rationing(self) -> dict[str, Any]:
+        names = ("rare", "expected", "together")
+        for name in names:
+            if name not in self.parameters:
+                raise refuse(name, None, f"among the parameters of {self.contender}")
+        return {name: self.parameters[name] for name in names}
 
     def as_document(self) -> dict[str, Any]:
         """Plain values for TOML and JSON."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
+from dpselect.composition.ration import Ration
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.quantiles import Law
 
@@ -41,16 +42,19 @@ def standard_draws(law: Law, shape: tuple[int, int], generator: np.random.Genera
 
 @dataclass(frozen=True, eq=False)
 class StandardNoise:
-    """Draws of scale one: ``questions`` of shape (length, passes) and ``lines`` of shape (length + 1, passes)."""
+    """Draws of scale one: ``questions`` of shape (length, passes), and as many ``lines``, one more or just one."""
 
     questions: FloatArray
     lines: FloatArray
 
     @classmethod
-    def drawn(cls, law: Law, *, length: int, passes: int, generator: np.random.Generator) -> StandardNoise:
+    def drawn(
+        cls, law: Law, *, length: int, passes: int, generator: np.random.Generator, lines: int | None = None
+    ) -> StandardNoise:
         """Draws for ``passes`` passes over ``length`` questions; each pass keeps its draws if the stream is cut."""
         questions = standard_draws(law, (length, passes), generator)
-        return cls(questions, standard_draws(law, (length + 1, passes), generator))
+        number = length + 1 if lines is None else lines
+        return cls(questions, standard_draws(law, (number, passes), generator))
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +299,47 @@ def _first_above(noisy: FloatArray, line: float) -> int | None:
             return start + place
         start, stretch = start + stretch, 4 * stretch
     return None
+
+
+def simulate_rationed(
+    settings: Settings,
+    ration: Ration,
+    *,
+    each: FloatArray,
+    budget: float,
+    values: FloatArray,
+    noise: StandardNoise,
+) -> Passes:
+    """Passes of one setting under one noisy threshold, each question with the noise that what is left allows.
+
+    ``each`` is what noise of scale one costs: of the threshold, and of a question answered ⊤ (⊥ where that is rare).
+    """
+    of_line = float(settings.scale_threshold[0])
+    side = 1.0 if ration.rare == "above" else -1.0
+    truth = values >= settings.threshold
+    # Measured from the threshold, so that the other side is the same with the sign changed.
+    distances = (side * (np.clip(values, settings.lower[0], settings.upper[0]) - settings.threshold)).tolist()
+    line = of_line * noise.lines[0]
+    passes = len(line)
+    left = np.full(passes, budget - each[0] / of_line)
+    count, hits, claimed = np.zeros(passes), np.zeros(passes), np.zeros(passes)
+    going = np.full(passes, left[0] > 0.0)
+    if going[0]:
+        for t, distance in enumerate(distances):
+            price = ration.price(t, count, left=left)
+            scale = each[1] / price
+            rare = distance + scale * noise.questions[t] >= line + settings.kind.offset(of_line, scale)
+            left -= np.where(rare, price, 0.0)
+            count += rare
+            above = rare if side > 0 else ~rare
+            claimed += above
+            if truth[t]:
+                hits += above
+    answered = np.full(passes, float(len(values)) if going[0] else 0.0)
+    true = float(truth.sum())
+    scores = f1_scores(hits, claimed=claimed, true=true)
+    f1, answers, claims, spent, right = (one[None, :] for one in (scores, answered, claimed, budget - left, hits))
+    return Passes(f1, answers, claims, spent, right, true=true)
 
 
 def simulate_kept(

@@ -14,11 +14,13 @@ from scipy.optimize import Bounds, differential_evolution
 from scipy.stats import qmc
 
 from dpselect.checks import FloatArray
+from dpselect.composition.ration import Rare, Ration
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.planning.contender import Prediction, SparseContender, SparseParameters, mean_and_reach
 from dpselect.planning.costs import StreamCosts, horizon_costs, needed
 from dpselect.planning.filters import best_order
 from dpselect.planning.job import Job, guess_score
+from dpselect.planning.knowledge import Profile
 from dpselect.planning.outlook import Scenario, guarded
 from dpselect.planning.simulation import (
     LONG,
@@ -28,7 +30,9 @@ from dpselect.planning.simulation import (
     StandardNoise,
     simulate_fresh,
     simulate_kept,
+    simulate_rationed,
 )
+from dpselect.privacy.family import QueryFamily
 
 #: Numbers of the plan are rounded to so many digits; nothing is lost and files stay readable.
 _DIGITS = 4
@@ -42,6 +46,8 @@ _RATIOS, _NARROWEST = (0.1, 12.0), 0.003
 _FEW = 8
 #: Points of a generation; generations, by the number of numbers tuned; and how many points are kept.
 _POPULATION, _GENERATIONS, _KEPT = 32, {2: 6, 3: 8, 4: 12, 5: 12}, 8
+#: A rationed budget knows in which thirteenth of the questions how many are expected: in which month of a year.
+_STRETCHES = 13
 #: Settings per table, so that tables of long streams fit the memory.
 _TABLE = 1 << 21
 
@@ -151,7 +157,13 @@ class StreamTuner:
         starts: FloatArray | None = None,
         on_progress: Callable[[float], None] = lambda share: None,
     ) -> Tuned:
-        """The best setting found: searched on few passes, chosen among the best few on more and other ones."""
+        """The best setting found: searched on few passes, chosen among the best few on more and other ones.
+
+        A rationed budget needs no search: how it is shared out follows from what is expected.
+        """
+        if self._contender.rationed:
+            on_progress(1.0)
+            return Tuned(rationed(self._job, epsilon=self._epsilon), np.empty((0, 2)))
         length = self._job.count
         noise = self._noise(0, passes_for(length, total=_SEARCH, least=6, most=32))
         points = search(
@@ -171,10 +183,7 @@ class StreamTuner:
         total = _LONG_PREDICTION if length >= LONG else _PREDICTION
         number = passes or passes_for(length, total=total, least=50, most=2000)
         noise = self._noise(2, number)
-        settings, horizon = self._one(found)
-        rule = self._costs.rule(settings, horizon, detail="exact", found=found)
-        results = [_run(settings, rule, one, noise) for one in self._scenarios]
-        results[0] = self._priced(settings, results[0])
+        results = self._results(found, noise)
         means = [float(result.f1.mean()) for result in results]
         score, uncertainty = mean_and_reach(results[0].f1[0], span=1.0)
         answered, answered_uncertainty = mean_and_reach(results[0].answered[0], span=float(length))
@@ -195,9 +204,25 @@ class StreamTuner:
             passes=number,
         )
 
+    def _results(self, found: SparseParameters, noise: StandardNoise) -> list[Passes]:
+        """Passes of one setting in every scenario, the first with what they cost."""
+        settings, horizon = self._one(found)
+        ration = found.ration(self._job.count)
+        if ration is None:
+            rule = self._costs.rule(settings, horizon, detail="exact", found=found)
+            results = [_run(settings, rule, one, noise) for one in self._scenarios]
+            return [self._priced(settings, results[0]), *results[1:]]
+        each = prices(self._family)
+        return [
+            simulate_rationed(settings, ration, each=each, budget=self._epsilon, values=one.values, noise=noise)
+            for one in self._scenarios
+        ]
+
     def _noise(self, purpose: int, passes: int) -> StandardNoise:
         generator = np.random.default_rng(self._streams[purpose])
-        return StandardNoise.drawn(self._contender.kind.law, length=self._job.count, passes=passes, generator=generator)
+        lines = None if self._contender.resample else 1
+        law = self._contender.kind.law
+        return StandardNoise.drawn(law, length=self._job.count, passes=passes, generator=generator, lines=lines)
 
     # -- from the cube to settings ------------------------------------------------------------------------------
 
@@ -294,6 +319,44 @@ class StreamTuner:
         counts = np.unique(np.stack([below, passes.claimed[0]]), axis=1, return_inverse=True)
         prices = self._costs.losses(settings)(counts[0][0][None, :], counts[0][1][None, :])[0]
         return replace(passes, spent=prices[counts[1].ravel()][None, :])
+
+
+def prices(family: QueryFamily) -> FloatArray:
+    """What exponential noise of scale one costs: of the threshold, and of a rare answer (THEORY §12)."""
+    return family.sensitivity * np.array([1.0, 1.0 if family.monotone else 2.0])
+
+
+def rationed(job: Job, *, epsilon: float) -> SparseParameters:
+    """How a budget is rationed: the rarer answer pays, and the threshold gets its part of the budget.
+
+    How many of them come when is taken half from the public stream, which may be a year out of step, and half from its
+    mean alone; of a model only the mean is known. The threshold's part is the one with which verdicts vary least.
+    """
+    assert job.threshold is not None  # noqa: S101  # a job about crossings has one
+    above = job.values() >= job.threshold
+    rare: Rare = "above" if 2 * np.count_nonzero(above) <= len(above) else "below"
+    rarer = above if rare == "above" else ~above
+    rows = int((np.diff(rarer.astype(np.int8), prepend=0) > 0).sum())
+    stretches = np.array_split(rarer.astype(np.float64), min(_STRETCHES, job.count))
+    counts, lengths = (np.array([function(one) for one in stretches]) for function in (np.sum, len))
+    # Never seen is not never: half a question stands for what was not.
+    even = max(float(counts.sum()), 0.5) * lengths / job.count
+    expected = 0.5 * (counts + even) if isinstance(job.public, Profile) else even
+    together = _rounded(float(rarer.sum()) / float(rows)) if rows else 1.0
+    ration = Ration(
+        questions=job.count, expected=tuple(_rounded(one) for one in expected), together=together, rare=rare
+    )
+    each = prices(job.family)
+    still = float(each[1] / each[0] / ration.price(0, 0.0, left=1.0))
+    of_line = epsilon / (1.0 + still ** (2.0 / 3.0))
+    first = float(ration.price(0, 0.0, left=epsilon - of_line))
+    return SparseParameters(
+        scale_threshold=_rounded(each[0] / of_line),
+        scale_query=_rounded(each[1] / first),
+        rare=ration.rare,
+        expected=ration.expected,
+        together=together,
+    )
 
 
 def _run(settings: Settings, rule: RunRule | NDArray[np.int64], scenario: Scenario, noise: StandardNoise) -> Passes:

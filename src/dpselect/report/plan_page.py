@@ -104,6 +104,12 @@ def parameters_in_words(plan: Plan) -> str:
     gaussian = plan.contender.startswith("gaussian")
     shown = []
     for name, value in plan.parameters.items():
+        if name in ("rare", "together"):
+            continue
+        if isinstance(value, tuple | list):
+            rare = "⊤" if plan.parameters.get("rare") == "above" else "⊥"
+            shown.append(f"for {sum(value):.3g} {rare}")
+            continue
         known = "σ" if name == "scale" and gaussian else _NAMES[name][scales]
         shown.append(f"{known} {at_most(float(value), digits=4)}")
     return ", ".join(shown)
