@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray, counts, non_negative, one, positive, refuse
+from dpselect.checks import FloatArray, counts, finite, non_negative, one, positive, refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RunPlan
 from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter
@@ -49,6 +49,9 @@ class Ration:
         How many ⊤ are expected in each of equal stretches of them.
     together : float
         How many ⊤ come in a row, on average: the more, the more their number may vary.
+    lean : float
+        How far a value must be beyond the threshold to be ⊤ half of the time, in scales of its noise: the more, the
+        fewer ⊤ are wrong, and the fewer are paid for.
     rare : {"above", "below"}
         Which answer is paid for: ⊤, or ⊥ where that is the rarer one. Then the same is done with all values negated,
         and ⊥ takes the place of ⊤ in what follows.
@@ -65,6 +68,7 @@ class Ration:
     questions: int
     expected: tuple[float, ...]
     together: float = 1.0
+    lean: float = 0.0
     rare: Rare = "above"
 
     def __post_init__(self) -> None:
@@ -76,6 +80,7 @@ class Ration:
         if not (together := float(one(positive, "together", self.together))) >= 1.0:
             raise refuse("together", self.together, "1 or more")
         object.__setattr__(self, "together", together)
+        object.__setattr__(self, "lean", float(one(finite, "lean", self.lean)))
         if self.rare not in get_args(Rare):
             raise refuse("rare", self.rare, "one of " + ", ".join(get_args(Rare)))
 
@@ -170,7 +175,7 @@ class RationedRun(BudgetedRun):
         if line is None or self._entropy is None:
             raise StateRefused("this run has not begun")
         of_line = watcher.scales[0]
-        moved = float(watcher.offset(of_line, scale))
+        moved = float(watcher.offset(of_line, scale)) + self._ration.lean * scale
         level = watcher.threshold if self._ration.rare == "above" else -watcher.threshold
         return line.rescaled(level + moved, scale_query=scale)
 

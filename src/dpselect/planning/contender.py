@@ -34,13 +34,15 @@ class SparseParameters:
     order: float | None = None
     rare: Rare | None = None
     expected: tuple[float, ...] | None = None
-    together: float = 1.0
+    together: float | None = None
+    lean: float | None = None
 
     def ration(self, questions: int) -> Ration | None:
         """How the budget is rationed among the rare answers, where it is."""
         if self.rare is None or self.expected is None:
             return None
-        return Ration(questions=questions, expected=self.expected, together=self.together, rare=self.rare)
+        more = {"together": self.together or 1.0, "lean": self.lean or 0.0}
+        return Ration(questions=questions, expected=self.expected, rare=self.rare, **more)
 
     @property
     def clip(self) -> tuple[float, float] | None:
@@ -49,8 +51,7 @@ class SparseParameters:
 
     def named(self) -> dict[str, Parameter]:
         """The numbers by the names a plan uses."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return given if self.rare is not None else {name: given[name] for name in given if name != "together"}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

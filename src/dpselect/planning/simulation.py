@@ -328,7 +328,7 @@ def simulate_rationed(
         for t, distance in enumerate(distances):
             price = ration.price(t, count, left=left)
             scale = each[1] / price
-            rare = distance + scale * noise.questions[t] >= line + settings.kind.offset(of_line, scale)
+            rare = distance + scale * (noise.questions[t] - ration.lean) >= line + settings.kind.offset(of_line, scale)
             left -= np.where(rare, price, 0.0)
             count += rare
             above = rare if side > 0 else ~rare

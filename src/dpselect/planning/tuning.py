@@ -48,6 +48,10 @@ _FEW = 8
 _POPULATION, _GENERATIONS, _KEPT = 32, {2: 6, 3: 8, 4: 12, 5: 12}, 8
 #: A rationed budget knows in which thirteenth of the questions how many are expected: in which month of a year.
 _STRETCHES = 13
+#: How much of a public stream's timing is believed.
+_IN_STEP = 0.25
+#: How far a rationed budget may lean to the common answer, in scales of a question's noise.
+_LEANS = (0.0, 0.2, 0.4, 0.6, 0.8)
 #: Settings per table, so that tables of long streams fit the memory.
 _TABLE = 1 << 21
 
@@ -159,12 +163,17 @@ class StreamTuner:
     ) -> Tuned:
         """The best setting found: searched on few passes, chosen among the best few on more and other ones.
 
-        A rationed budget needs no search: how it is shared out follows from what is expected.
+        A rationed budget needs no search: how it is shared out follows from what is expected, and only how far it leans
+        to the common answer is chosen, among a few.
         """
-        if self._contender.rationed:
-            on_progress(1.0)
-            return Tuned(rationed(self._job, epsilon=self._epsilon), np.empty((0, 2)))
         length = self._job.count
+        if self._contender.rationed:
+            noise = self._noise(1, passes_for(length, total=_CHOICE, least=50, most=200))
+            found = [replace(rationed(self._job, epsilon=self._epsilon), lean=lean) for lean in _LEANS]
+            means = np.array([[one.f1.mean() for one in self._results(each, noise, weighed=True)] for each in found])
+            on_progress(1.0)
+            best = int(guarded(means.T, self._weights[self._weights > 0]).argmax())
+            return Tuned(found[best], np.empty((0, 2)))
         noise = self._noise(0, passes_for(length, total=_SEARCH, least=6, most=32))
         points = search(
             lambda cube: self._cautious(cube, noise),
@@ -204,8 +213,8 @@ class StreamTuner:
             passes=number,
         )
 
-    def _results(self, found: SparseParameters, noise: StandardNoise) -> list[Passes]:
-        """Passes of one setting in every scenario, the first with what they cost."""
+    def _results(self, found: SparseParameters, noise: StandardNoise, *, weighed: bool = False) -> list[Passes]:
+        """Passes of one setting in every scenario, or in those that count, the first with what they cost."""
         settings, horizon = self._one(found)
         ration = found.ration(self._job.count)
         if ration is None:
@@ -216,6 +225,7 @@ class StreamTuner:
         return [
             simulate_rationed(settings, ration, each=each, budget=self._epsilon, values=one.values, noise=noise)
             for one in self._scenarios
+            if one.weight > 0 or not weighed
         ]
 
     def _noise(self, purpose: int, passes: int) -> StandardNoise:
@@ -329,8 +339,8 @@ def prices(family: QueryFamily) -> FloatArray:
 def rationed(job: Job, *, epsilon: float) -> SparseParameters:
     """How a budget is rationed: the rarer answer pays, and the threshold gets its part of the budget.
 
-    How many of them come when is taken half from the public stream, which may be a year out of step, and half from its
-    mean alone; of a model only the mean is known. The threshold's part is the one with which verdicts vary least.
+    How many of them come when is taken to a quarter from the public stream, which may be out of step, otherwise from
+    its mean alone; of a model only the mean is known. The threshold's part is the one with which verdicts vary least.
     """
     assert job.threshold is not None  # noqa: S101  # a job about crossings has one
     above = job.values() >= job.threshold
@@ -341,7 +351,7 @@ def rationed(job: Job, *, epsilon: float) -> SparseParameters:
     counts, lengths = (np.array([function(one) for one in stretches]) for function in (np.sum, len))
     # Never seen is not never: half a question stands for what was not.
     even = max(float(counts.sum()), 0.5) * lengths / job.count
-    expected = 0.5 * (counts + even) if isinstance(job.public, Profile) else even
+    expected = _IN_STEP * counts + (1.0 - _IN_STEP) * even if isinstance(job.public, Profile) else even
     together = _rounded(float(rarer.sum()) / float(rows)) if rows else 1.0
     ration = Ration(
         questions=job.count, expected=tuple(_rounded(one) for one in expected), together=together, rare=rare
