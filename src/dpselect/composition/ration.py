@@ -49,6 +49,9 @@ class Ration:
         How many ⊤ are expected in each of equal stretches of them.
     together : float
         How many ⊤ come in a row, on average: the more, the more their number may vary.
+    hold : (float, float)
+        How far below and above the ⊤ expected by their rate, as factors, those may lie that are left of the expected
+        total: (1, 1) goes by the rate alone, (0.5, 2) mostly holds on to the total, as for a season that comes once.
     lean : float
         How far a value must be beyond the threshold to be ⊤ half of the time, in scales of its noise: the more, the
         fewer ⊤ are wrong, and the fewer are paid for.
@@ -68,6 +71,7 @@ class Ration:
     questions: int
     expected: tuple[float, ...]
     together: float = 1.0
+    hold: tuple[float, float] = (1.0, 1.0)
     lean: float = 0.0
     rare: Rare = "above"
 
@@ -80,6 +84,10 @@ class Ration:
         if not (together := float(one(positive, "together", self.together))) >= 1.0:
             raise refuse("together", self.together, "1 or more")
         object.__setattr__(self, "together", together)
+        below, above = (float(one(positive, "hold", factor)) for factor in self.hold)
+        if not below <= 1.0 <= above:
+            raise refuse("hold", self.hold, "a factor of at most 1 and one of at least 1")
+        object.__setattr__(self, "hold", (below, above))
         object.__setattr__(self, "lean", float(one(finite, "lean", self.lean)))
         if self.rare not in get_args(Rare):
             raise refuse("rare", self.rare, "one of " + ", ".join(get_args(Rare)))
@@ -108,8 +116,15 @@ class Ration:
         """ε of the next ⊤, if it comes: what is left, shared among those expected, as many more as they may well vary
         by (the standard deviation of a number of which ``together`` come at a time), and one for what comes after.
         """
-        still = self.still(asked, above)
-        return left / (still + np.sqrt(self.together * still) + 1.0)
+        shares = by_rate = self._with_room(self.still(asked, above))
+        if asked < self.questions and self.hold != (1.0, 1.0):
+            whole = self._with_room(float(self.course[-1])) - above
+            shares = np.clip(whole, self.hold[0] * by_rate, self.hold[1] * by_rate)
+        # Never more than half of what is left: something is left for what nobody foresaw.
+        return left / np.maximum(shares, 2.0)
+
+    def _with_room(self, number: Any) -> Any:
+        return number + np.sqrt(self.together * number) + 1.0
 
 
 class RationedRun(BudgetedRun):

@@ -160,7 +160,9 @@ class Line:
         """Who may answer under this promise."""
         if self.mechanism is not None:
             return MECHANISMS[self.mechanism]
-        return (*_PURE, *_APPROXIMATE) if self.delta else _PURE
+        # Who states the number of ⊤ is taken at their word: a fixed cap on them is tried, too.
+        pure = _PURE if self.known.expect is None else (*_PURE, "exponential-kept")
+        return (*pure, *_APPROXIMATE) if self.delta else pure
 
     def settings(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Settings:
         """Noise as stated by hand, or by the plain rule, on the scale of the queries."""

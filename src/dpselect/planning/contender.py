@@ -35,14 +35,21 @@ class SparseParameters:
     rare: Rare | None = None
     expected: tuple[float, ...] | None = None
     together: float | None = None
+    hold: tuple[float, float] | None = None
     lean: float | None = None
 
     def ration(self, questions: int) -> Ration | None:
         """How the budget is rationed among the rare answers, where it is."""
         if self.rare is None or self.expected is None:
             return None
-        more = {"together": self.together or 1.0, "lean": self.lean or 0.0}
-        return Ration(questions=questions, expected=self.expected, rare=self.rare, **more)
+        return Ration(
+            questions=questions,
+            expected=self.expected,
+            rare=self.rare,
+            together=self.together or 1.0,
+            hold=self.hold or (1.0, 1.0),
+            lean=self.lean or 0.0,
+        )
 
     @property
     def clip(self) -> tuple[float, float] | None:

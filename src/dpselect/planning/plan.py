@@ -57,8 +57,8 @@ class Plan:
         ρ, for crossings.
     parameters : mapping
         ``scale_threshold`` (σ_X or b_X), ``scale_query`` (σ_Z or b_Z), ``clip_below``, ``clip_above``, ``horizon``,
-        ``order``, and ``rare``, ``expected``, ``together``, ``lean`` (:class:`~dpselect.composition.ration.Ration`) for
-        a sparse vector; ``scale`` for one release.
+        ``order``, and those of :class:`~dpselect.composition.ration.Ration` for a sparse vector; ``scale`` for one
+        release.
     prediction : Prediction, optional
         What to expect.
     unit : float, optional
@@ -223,7 +223,7 @@ class Plan:
         )
 
     def _rationing(self) -> dict[str, Any]:
-        names = ("rare", "expected", "together", "lean")
+        names = ("rare", "expected", "together", "hold", "lean")
         for name in names:
             if name not in self.parameters:
                 raise refuse(name, None, f"among the parameters of {self.contender}")

@@ -50,6 +50,8 @@ _POPULATION, _GENERATIONS, _KEPT = 32, {2: 6, 3: 8, 4: 12, 5: 12}, 8
 _STRETCHES = 13
 #: How much of a public stream's timing is believed.
 _IN_STEP = 0.25
+#: Whether a rationed budget goes by the rate of the rare answers or holds on to their expected total.
+_HOLDS = ((1.0, 1.0), (0.5, 1.0), (0.5, 2.0))
 #: How far a rationed budget may lean to the common answer, in scales of a question's noise.
 _LEANS = (0.0, 0.2, 0.4, 0.6, 0.8)
 #: Settings per table, so that tables of long streams fit the memory.
@@ -163,17 +165,18 @@ class StreamTuner:
     ) -> Tuned:
         """The best setting found: searched on few passes, chosen among the best few on more and other ones.
 
-        A rationed budget needs no search: how it is shared out follows from what is expected, and only how far it leans
-        to the common answer is chosen, among a few.
+        A rationed budget needs no search: how it is shared out follows from what is expected. What is chosen, among a
+        few, is whether it holds on to the expected total, and how far it leans to the common answer.
         """
         length = self._job.count
         if self._contender.rationed:
             noise = self._noise(1, passes_for(length, total=_CHOICE, least=50, most=200))
-            found = [replace(rationed(self._job, epsilon=self._epsilon), lean=lean) for lean in _LEANS]
-            means = np.array([[one.f1.mean() for one in self._results(each, noise, weighed=True)] for each in found])
+            found = rationed(self._job, epsilon=self._epsilon)
+            found = self._best_of([replace(found, hold=hold, lean=_LEANS[1]) for hold in _HOLDS], noise)
+            on_progress(0.5)
+            found = self._best_of([replace(found, lean=lean) for lean in _LEANS], noise)
             on_progress(1.0)
-            best = int(guarded(means.T, self._weights[self._weights > 0]).argmax())
-            return Tuned(found[best], np.empty((0, 2)))
+            return Tuned(found, np.empty((0, 2)))
         noise = self._noise(0, passes_for(length, total=_SEARCH, least=6, most=32))
         points = search(
             lambda cube: self._cautious(cube, noise),
@@ -212,6 +215,10 @@ class StreamTuner:
             spent=self._epsilon if self._contender.paid_before else float(results[0].spent.mean()),
             passes=number,
         )
+
+    def _best_of(self, found: list[SparseParameters], noise: StandardNoise) -> SparseParameters:
+        means = np.array([[one.f1.mean() for one in self._results(each, noise, weighed=True)] for each in found])
+        return found[int(guarded(means.T, self._weights[self._weights > 0]).argmax())]
 
     def _results(self, found: SparseParameters, noise: StandardNoise, *, weighed: bool = False) -> list[Passes]:
         """Passes of one setting in every scenario, or in those that count, the first with what they cost."""

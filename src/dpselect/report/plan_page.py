@@ -104,7 +104,7 @@ def parameters_in_words(plan: Plan) -> str:
     gaussian = plan.contender.startswith("gaussian")
     shown = []
     for name, value in plan.parameters.items():
-        if name in ("rare", "together", "lean"):
+        if name in ("rare", "together", "hold", "lean"):
             continue
         if isinstance(value, tuple | list):
             rare = "⊤" if plan.parameters.get("rare") == "above" else "⊥"
