@@ -37,9 +37,11 @@ def lived(plan: WatchPlan, values: np.ndarray, *, times: int = 40) -> float:
 def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
     plan = planned()
     assert plan.settings.plan is not None
-    assert plan.settings.plan.contender == "exponential-kept"
+    assert plan.settings.plan.contender == "exponential-rationed"
     assert plan.settings.delta == 0.0
-    assert "of 2 ways with the same pure guarantee it is expected to do best" in plan.reason
+    assert "shared out anew before each question" in plan.reason
+    stated = planned(known=Known(expect=36))
+    assert "of 2 ways with the same pure guarantee it is expected to do best" in stated.reason
     assert planned(mechanism="laplace").reason.endswith("as asked.")
 
 

@@ -37,6 +37,8 @@ def plan_for(key, *, epsilon=1.0):
         parameters |= {"clip_below": 0.2, "clip_above": 0.1}
     if sparse.capped:
         parameters |= {"horizon": 5}
+    if sparse.rationed:
+        parameters |= {"rare": "above", "expected": (3.0, 2.0), "together": 1.5, "hold": (0.5, 2.0), "lean": 0.2}
     if sparse.filter == "renyi":
         parameters |= {"order": 20.0}
     return Plan(

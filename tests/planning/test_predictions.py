@@ -74,7 +74,7 @@ SELECTIONS = {
 
 
 #: One of every kind; the others are looked at where there is time.
-FEW = ("exponential-kept", "laplace-kept", "laplace-fresh", "sparse-fresh-clipped", "gaussian-release")
+FEW = ("exponential-rationed", "laplace-kept", "laplace-fresh", "sparse-fresh-clipped", "gaussian-release")
 
 
 @lru_cache

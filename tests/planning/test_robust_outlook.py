@@ -1,23 +1,23 @@
 """Planned on the year before, a pure watch is not clearly behind the textbook's on the year after; ahead on average.
 
 The textbook: Laplace noise under one threshold, its cap the number of ⊤ of the year before, its budget split for the
-least variance. The streams are made up (``streams.py``); the planner's weights were chosen on seeds 1 to 3, not these.
+least variance. The streams are made up (``streams.py``); how a budget is rationed was settled on seeds 1 to 6, not on
+these.
 """
 
 import numpy as np
 import pytest
 from tests.planning.streams import KINDS, stream
 
-from dpselect import LaplaceAboveThreshold, QueryFamily
-from dpselect.noise.quantiles import LAPLACE
+from dpselect import ExponentialAboveThreshold, LaplaceAboveThreshold, QueryFamily
+from dpselect.noise.quantiles import EXPONENTIAL, LAPLACE
 from dpselect.planning import Job, Profile
-from dpselect.planning.costs import StreamCosts
 from dpselect.planning.outlook import with_share
 from dpselect.planning.planner import ranked
-from dpselect.planning.simulation import Settings, StandardNoise, simulate_kept
+from dpselect.planning.simulation import Settings, StandardNoise, simulate_kept, simulate_rationed
+from dpselect.planning.tuning import prices
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1 / 3000, monotone=True)
-CONTENDERS = ("exponential-kept", "laplace-kept")
 
 
 def noise_of(law, length):
@@ -47,12 +47,11 @@ def planned(past, future, line, epsilon, outlook="changing"):
         public=Profile(tuple(past), public=True),
         outlook=outlook,
     )
-    best = ranked(job, CONTENDERS)[0]
-    found = best.sparse_parameters
-    settings = one(best.sparse.kind, line, found.scale_threshold, found.scale_query)
-    limits = StreamCosts(job, best.sparse, epsilon=epsilon).rule(settings, None, detail="exact")
-    noise = noise_of(best.sparse.kind.law, len(future))
-    return simulate_kept(settings, limits, values=future, noise=noise).f1.mean()
+    found = ranked(job, ["exponential-rationed"])[0].sparse_parameters
+    settings = one(ExponentialAboveThreshold, line, found.scale_threshold, found.scale_query)
+    ration, noise = found.ration(len(future)), noise_of(EXPONENTIAL, len(future))
+    passes = simulate_rationed(settings, ration, each=prices(FAMILY), budget=epsilon, values=future, noise=noise)
+    return passes.f1.mean()
 
 
 def gain(kind, seed, epsilon=1.0):
@@ -60,18 +59,18 @@ def gain(kind, seed, epsilon=1.0):
     return planned(past, future, line, epsilon) - textbook(past, future, line, epsilon)
 
 
-@pytest.mark.parametrize("kind", ["bursts", "season"])
-def test_a_planned_watch_is_not_clearly_behind_the_textbook(kind):
-    assert gain(kind, 11) > -0.05
+@pytest.mark.parametrize(("kind", "least"), [("calm", 0.0), ("season", -0.03), ("trend", 0.2)])
+def test_a_planned_watch_is_not_clearly_behind_the_textbook(kind, least):
+    assert gain(kind, 31) > least
 
 
 @pytest.mark.slow
 def test_on_a_dozen_streams_the_plan_is_never_clearly_behind_and_ahead_on_average():
-    gains = {(kind, seed): gain(kind, seed) for kind in KINDS for seed in (11, 12, 13)}
-    by_kind = {kind: float(np.mean([gains[kind, seed] for seed in (11, 12, 13)])) for kind in KINDS}
-    print(by_kind, np.mean(list(gains.values())))
-    assert min(by_kind.values()) > -0.03, by_kind
-    assert np.mean(list(gains.values())) > 0.02
+    seeds = (31, 32, 33)
+    gains = {(kind, seed): gain(kind, seed) for kind in KINDS for seed in seeds}
+    by_kind = {kind: float(np.mean([gains[kind, seed] for seed in seeds])) for kind in KINDS}
+    assert min(by_kind.values()) > -0.02, by_kind
+    assert np.mean(list(gains.values())) > 0.06
 
 
 def test_other_rates_keep_the_shape_of_bursts():
@@ -85,7 +84,7 @@ def test_other_rates_keep_the_shape_of_bursts():
     assert float((raised >= line).mean()) < 2 * share or float((past + 2 * past.std() >= line).mean()) > 5 * share
 
 
-def test_a_cautious_plan_loses_less_when_tops_become_more_frequent():
-    past, future, line = stream("epidemics", seed=2)
-    assert (future >= line).mean() > 2 * (past >= line).mean()
-    assert planned(past, future, line, 1.0) > planned(past, future, line, 1.0, "steady") + 0.1
+def test_a_budget_lasts_when_tops_become_far_more_frequent():
+    past, future, line = stream("trend", seed=2)
+    assert (future >= line).mean() > 3 * (past >= line).mean()
+    assert planned(past, future, line, 1.0) > textbook(past, future, line, 1.0) + 0.3

@@ -118,6 +118,8 @@ class WatchPlan:
             return f"{title}: as planned."
         if self.outlook is None or not self.outlook.chosen:
             return f"{title}: as asked."
+        if self.outlook.tried == 1:
+            return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
         promise = "the same pure guarantee" if self.settings.delta == 0 else "a guarantee within the same ε and δ"
         return f"{title}: of {self.outlook.tried} ways with {promise} it is expected to do best."
 

@@ -13,7 +13,7 @@ from dpselect.errors import DPSelectError
 from dpselect.planning.budgets import Entrant
 from dpselect.planning.job import Job, guess_score
 from dpselect.planning.plan import Plan
-from dpselect.planning.planner import contenders_for
+from dpselect.planning.planner import promising
 
 #: A frontier is drawn for these, which cover every kind, unless others are named.
 _SHOWN = (
@@ -75,7 +75,7 @@ def frontier(
     centre = job.epsilon or 1.0
     chosen = np.asarray(epsilons if epsilons is not None else centre * np.exp2(np.arange(-3.0, 4.0)))
     budgets = sorted(float(one) for one in np.atleast_1d(positive("epsilons", chosen)))
-    possible = contenders_for(job)
+    possible = promising(job)
     keys = [key for key in (contenders or _SHOWN) if key in possible]
     lines: dict[str, tuple[Plan, ...]] = {}
     for place, key in enumerate(keys):

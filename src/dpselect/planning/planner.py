@@ -85,10 +85,10 @@ def contenders_for(job: Job) -> tuple[str, ...]:
     >>> contenders_for(job)
     ('gaussian-noisy-max', 'permute-and-flip', 'exponential', 'laplace-noisy-max', 'laplace-release')
     """
-    return tuple(key for key in _promising(job) if key not in DOMINATED)
+    return tuple(key for key in promising(job) if key not in DOMINATED)
 
 
-def _promising(job: Job) -> tuple[str, ...]:
+def promising(job: Job) -> tuple[str, ...]:
     """All that can promise it: what may be asked for by name."""
     approximate = job.delta > 0
     if job.asked == "largest":
@@ -133,9 +133,9 @@ def compare(
     Permute-and-flip answers this best: accuracy 0.9..., with noise ... of what Gaussian noisy max needs ...
     """
     chosen = tuple(contenders_for(job) if contenders is None else contenders)
-    refused = [key for key in chosen if key not in _promising(job)]
+    refused = [key for key in chosen if key not in promising(job)]
     if refused or not chosen:
-        raise refuse("contenders", refused or chosen, "among " + ", ".join(_promising(job)))
+        raise refuse("contenders", refused or chosen, "among " + ", ".join(promising(job)))
     guess = guess_score(job)
     if guess >= 1.0:
         raise impossible(job, (), guess, seed=seed)
