@@ -27,6 +27,7 @@ from dpselect.composition.filter import Filter
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.run import Reach, worst_loss
 from dpselect.noise.entropy import Entropy
+from dpselect.noise.inputs import FloatScores
 from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.classical import upward
 
@@ -205,9 +206,9 @@ class RationedRun(BudgetedRun):
         self._answered(below + (not found), above + found)
         return found
 
-    def put_many(self, numbers: FloatArray | Sequence[Fraction]) -> tuple[NDArray[np.bool_], int]:
+    def put_many(self, numbers: FloatArray | FloatScores | Sequence[Fraction]) -> tuple[NDArray[np.bool_], int]:
         """The answer to the first: the price of the next depends on it."""
-        number: Any = numbers[0]
+        number: Any = numbers.exact(0) if isinstance(numbers, FloatScores) else numbers[0]
         found = self.put(number if isinstance(number, Fraction) else float(number))
         return np.array([found]), int(found)
 
