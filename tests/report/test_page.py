@@ -15,7 +15,7 @@ from dpselect.errors import SourceError
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.page import html_page, inline_svg, write_page
 from dpselect.report.record import Finding, Report, Spending
-from dpselect.report.text import print_report
+from dpselect.report.words import print_report
 
 
 def told(text: str = "x", *, noise: str = "private", simulated: bool = False) -> Report:

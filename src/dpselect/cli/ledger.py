@@ -24,7 +24,7 @@ from dpselect.report.rounding import at_least, at_most
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
     from dpselect.ledger.history import Asked
-    from dpselect.report.over_time import Across, Charged
+    from dpselect.report.record import Across, Charged
 
 #: How wide the bar of what is charged is, and below which width a table is no longer read.
 _BAR, _NARROW = 40, 64
@@ -318,7 +318,7 @@ def _list(title: str, rows: list[list[str]]) -> None:
 
 def _charged(found: Ledger) -> Charged:
     from dpselect.ledger.history import spending
-    from dpselect.report.over_time import Charged
+    from dpselect.report.record import Charged
 
     points = list(spending(found))
     return Charged(
@@ -330,8 +330,9 @@ def _charged(found: Ledger) -> Charged:
 
 
 def _plot(found: Ledger, drawing: Drawing) -> None:
-    from dpselect.report.over_time import charged_svg, save_charged_plot
+    from dpselect.report.drawings import charged_svg
     from dpselect.report.page import house_style
+    from dpselect.report.plots import save_charged_plot
 
     if drawing.out is None:
         raise InvalidParameter("--out must name the drawing to write, such as spend.svg", parameter="out")
@@ -367,7 +368,7 @@ def _verify(found: Ledger, anchor: str | None, *, as_json: bool) -> None:
 
 def _page(found: Ledger, path: Path, across: Across) -> Path:
     from dpselect.ledger.history import history
-    from dpselect.report.ledger_page import write_ledger_page
+    from dpselect.report.page import write_ledger_page
 
     return write_ledger_page(
         path,

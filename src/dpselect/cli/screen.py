@@ -164,7 +164,7 @@ def warn_of_the_line(plan: WatchPlan, *, as_json: bool) -> None:
 
 def show_answer(answer: Peak | Watch, *, as_json: bool, named: int | None = None) -> None:
     """An answer as JSON or as a report; ``named`` cuts a long list."""
-    from dpselect.report.text import print_report
+    from dpselect.report.words import print_report
 
     report = answer.as_report() if named is None else answer.as_report(named=named)  # type: ignore[call-arg]
     if as_json:

@@ -27,7 +27,7 @@ class Answer(ABC):
         return write_page(self.as_report(), path)
 
     def __str__(self) -> str:
-        from dpselect.report.text import report_text
+        from dpselect.report.words import report_text
 
         return report_text(self.as_report())
 

@@ -18,7 +18,7 @@ from dpselect.demo.city import FIRST_DAY, simulate_city
 from dpselect.mechanisms.outcomes import Noise
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.privacy.classical import upward
-from dpselect.report.calendar_strip import year_svg
+from dpselect.report.drawings import year_svg
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.page import write_page
 from dpselect.report.record import Finding, Report, Spending

@@ -12,7 +12,7 @@ from typing import Any
 
 import dpselect
 from dpselect.paper.figure import Size, Table, is_simulated
-from dpselect.report.page import document
+from dpselect.report.page import document, table_html
 
 _STYLE = """
 main { max-width: 72rem; }
@@ -25,7 +25,7 @@ figcaption { margin-top: .6rem; }
 .scroll table { font-size: .88rem; width: 100%; }
 .scroll td, .scroll th { vertical-align: top; padding: .35rem .9rem .35rem 0; }
 .claims td { min-width: 7rem; } .claims td:nth-child(5) { min-width: 16rem; }
-td.verdict { font-weight: 600; white-space: nowrap; }
+.verdict { font-weight: 600; white-space: nowrap; }
 .held { color: var(--good); } .not { color: var(--warn-ink); } .depends { color: var(--accent); }
 details { margin: .6rem 0; } summary { color: var(--soft); cursor: pointer; }
 @media (max-width: 44rem) {
@@ -91,23 +91,9 @@ def _notice(sections: Sequence[Section]) -> str:
 def _claims(claims: Table) -> str:
     if claims.empty:
         return "<p>None of the figures computed here decides a claim.</p>"
-    counted = claims["verdict"].value_counts()
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counted.items())
-    head = "".join(f"<th>{escape(name)}</th>" for name in claims.columns)
-    rows = "".join(f"<tr>{_cells(row)}</tr>" for row in claims.to_dict("records"))
-    return (
-        f'<p class="small">{escape(summary)}.</p><div class="scroll"><table '
-        f'class="claims"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _cells(row: dict[str, str]) -> str:
-    verdict = _CLASSES.get(row["verdict"], "")
-    marks = {"verdict": f' class="verdict {verdict}"'}
-    return "".join(
-        f'<td{marks.get(name, "")} data-name="{escape(name)}">{_text(text)}</td>' for name, text in row.items()
-    )
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items())
+    table = table_html(list(claims.columns), claims.to_numpy().tolist(), kind="claims", told=_text)
+    return f'<p class="small">{escape(summary)}.</p><div class="scroll">{table}</div>'
 
 
 def _figure(section: Section) -> str:
@@ -123,19 +109,17 @@ def _figure(section: Section) -> str:
 def _numbers(table: Table | None) -> str:
     if table is None:
         return ""
-    head = "".join(f"<th>{_text(str(name)).replace('_', ' ')}</th>" for name in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_text(shown(value))}</td>" for value in row) + "</tr>"
-        for row in table.itertuples(index=False)
-    )
-    return (
-        '<details open><summary>Numbers</summary><div class="scroll"><table><thead><tr>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
-    )
+    names = [str(name).replace("sigma_threshold", "σ_X") for name in table.columns]
+    names = [name if _SUBSCRIPT.search(name) else name.replace("_", " ") for name in names]
+    rows = [[shown(value) for value in row] for row in table.itertuples(index=False)]
+    told = table_html(names, rows, told=_text)
+    return f'<details open><summary>Numbers</summary><div class="scroll">{told}</div></details>'
 
 
 def _text(text: str) -> str:
-    """Plain text as HTML, with the subscripts of σ_X, σ_Z and ε_max."""
+    """Plain text as HTML: σ_X, σ_Z and ε_max with their subscripts, a verdict in its colour."""
+    if text in _CLASSES:
+        return f'<span class="verdict {_CLASSES[text]}">{text}</span>'
     return _SUBSCRIPT.sub(r"\1<sub>\2</sub>", escape(text))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpselect import files
 from dpselect.checks import FloatArray
-from dpselect.report.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from dpselect.report.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,18 +1,18 @@
-"""A report as one HTML file that needs nothing else: no network, no script, light or dark as the reader likes."""
+"""Pages: one HTML file each that needs nothing else, no network and no script, light or dark as the reader likes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files as resources
 from pathlib import Path
 
 from dpselect import files
 from dpselect.errors import SourceError
-from dpselect.report.calendar_strip import strip_svg
+from dpselect.report.drawings import charged_svg, spending_svg, strip_svg
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.plots import spending_svg
-from dpselect.report.record import NOT_PRIVATE, Entry, Finding, Report, Spending
+from dpselect.report.record import NOT_PRIVATE, Across, Charged, Entry, Finding, Report, Spending
 from dpselect.report.rounding import at_most
 
 #: The page may show itself and nothing more, whatever text found its way into it.
@@ -111,11 +111,15 @@ def _finding(finding: Finding) -> str:
 
 def _odometer(spending: Spending) -> str:
     spent = spending.spent[-1] if spending.spent else 0.0
-    share = min(100.0, 100.0 * spent / spending.budget) if spending.budget > 0 else 0.0
     told = f'<p class="small">Spent ε = {at_most(spent)} of {at_most(spending.budget)}.</p>'
     if len(spending.spent) < 2:
-        return f'<div class="meter"><span style="width:{share:.2f}%"></span></div>{told}'
+        return f"{_meter(spent, spending.budget)}{told}"
     return f"{_strip(spending)}<figure>{spending_svg(spending)}</figure>{told}"
+
+
+def _meter(spent: float, total: float) -> str:
+    share = min(100.0, 100.0 * spent / total) if total > 0 else 0.0
+    return f'<div class="meter"><span style="width:{share:.2f}%"></span></div>'
 
 
 def _strip(spending: Spending) -> str:
@@ -130,13 +134,10 @@ def _strip(spending: Spending) -> str:
 def _guarantee(guarantee: Guarantee) -> str:
     heading = "What is promised to each person" if guarantee.holds else "What private noise would promise"
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in guarantee.sentences)
-    rows = "".join(f"<tr><td>{before}</td><td>{after}</td></tr>" for before, after in guarantee.beliefs)
-    beliefs = (
-        "<p>Someone suspects something about a person. How sure may the answer make them?</p>"
-        f"<table><thead><tr><th>Before</th><th>After, at most</th></tr></thead><tbody>{rows}</tbody></table>"
-        if rows
-        else ""
-    )
+    beliefs = ""
+    if guarantee.beliefs:
+        beliefs = "<p>Someone suspects something about a person. How sure may the answer make them?</p>"
+        beliefs += table_html(("Before", "After, at most"), guarantee.beliefs)
     return (
         f'<h2>{heading}</h2><section class="card">'
         f'<p class="headline">{escape(guarantee.headline)}</p>{sentences}{beliefs}</section>'
@@ -153,7 +154,7 @@ def _entries(heading: str, entries: tuple[Entry, ...]) -> str:
     return f"<h2>{escape(heading)}</h2>{_definitions(entries)}" if entries else ""
 
 
-def _definitions(entries: tuple[Entry, ...]) -> str:
+def _definitions(entries: Sequence[Entry]) -> str:
     if not entries:
         return ""
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{_unbroken(text)}</dd>" for name, text in entries) + "</dl>"
@@ -167,6 +168,30 @@ def _unbroken(text: str) -> str:
     return ", ".join(f'<span class="item">{item}</span>' if len(item) <= 24 else item for item in items)
 
 
+def table_html(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    kind: str = "",
+    told: Callable[[str], str] = escape,
+) -> str:
+    """A table; each cell carries its column's name, for screens too narrow to show it as one.
+
+    ``told`` makes HTML of a text.
+
+    >>> table_html(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td data-name="a">&lt;b&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{told(name)}</th>" for name in columns)
+    cells = (
+        "".join(f'<td data-name="{escape(name)}">{told(text)}</td>' for name, text in zip(columns, row, strict=True))
+        for row in rows
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    named = f' class="{kind}"' if kind else ""
+    return f"<table{named}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def inline_svg(drawing: str) -> str:
     """The ``<svg>`` element of a drawing made by this package, ready to stand inside a page.
 
@@ -177,3 +202,61 @@ def inline_svg(drawing: str) -> str:
     if found is None or re.search(r"<script|\son\w+\s*=|javascript:", found.group(), flags=re.IGNORECASE):
         raise SourceError("a figure must be an SVG drawing without scripts")
     return found.group()
+
+
+# --- a ledger --------------------------------------------------------------------------------------------------------
+
+#: On a narrow screen each question becomes a block of its own, its cells named.
+_LEDGER_STYLE = """
+.questions { width: 100%; font-size: .92rem; }
+.questions td { overflow-wrap: anywhere; vertical-align: top; padding-right: .8rem; }
+.questions td:first-child, .questions td:nth-child(2), .questions td:last-child { white-space: nowrap; }
+@media (min-width: 64rem) { main { max-width: 62rem; } }
+@media (max-width: 46rem) {
+  .questions thead { display: none; }
+  .questions tr { display: block; border-bottom: 1px solid var(--line); padding: .5rem 0; }
+  .questions td { display: grid; grid-template-columns: 6rem 1fr; border: 0; padding: .1rem 0;
+    white-space: normal !important; }
+  .questions td::before { content: attr(data-name); color: var(--soft); }
+}
+"""
+
+
+def write_ledger_page(
+    path: Path | str,
+    *,
+    dataset: str,
+    facts: Sequence[Entry],
+    charged: Charged,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    across: Across = "time",
+) -> Path:
+    """Writes the page of a data set's ledger.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; an earlier page is replaced, any other file is refused.
+    dataset : str
+        Its name.
+    facts : sequence of (str, str)
+        What is left, in words.
+    charged : Charged
+        What was charged over time.
+    columns, rows
+        The questions, as a table.
+    across : {"time", "entry"}
+        What lies across the drawing.
+    """
+    title = f"Ledger of {dataset}"
+    spent = charged.spent[-1] if charged.spent else 0.0
+    asked = table_html(columns, rows, kind="questions") if rows else "<p>Nothing was asked yet.</p>"
+    page = f"""<h1>{escape(title)}</h1>
+<section class="card"><p class="question">Charged of the total</p>
+<p class="answer">{charged.unit} = {at_most(spent)} of {at_most(charged.total)}</p>
+{_meter(spent, charged.total)}{_definitions(facts)}</section>
+<h2>Spent</h2><figure>{charged_svg(charged, across=across)}</figure>
+<h2>Questions</h2>{asked}
+<footer class="small">Made with dpselect. Every cost on this page is an upper bound, rounded up.</footer>"""
+    return files.write(path, document(title, page, style=_LEDGER_STYLE), files.PAGE)

@@ -11,6 +11,7 @@ from dpselect.report.guarantee import Guarantee
 from dpselect.report.plots import frontier_svg
 from dpselect.report.record import Entry, Finding, Report
 from dpselect.report.rounding import at_most
+from dpselect.report.words import family_in_words
 
 
 def plan_report(comparison: Comparison, *, frontier: Frontier | None = None) -> Report:
@@ -87,31 +88,28 @@ def expected(job: Job, plan: Plan) -> tuple[Entry, ...]:
     return tuple(rows)
 
 
+#: What each tuned number is.
 _NAMES = {
-    "scale_threshold": ("σ_X", "b_X"),
-    "scale_query": ("σ_Z", "b_Z"),
-    "clip_below": ("clip below", "clip below"),
-    "clip_above": ("clip above", "clip above"),
-    "horizon": ("horizon", "horizon"),
-    "order": ("order", "order"),
-    "scale": ("scale", "scale"),
+    "scale_threshold": "noise of the line",
+    "scale_query": "noise of each question",
+    "clip_below": "cut below the line by",
+    "clip_above": "cut above the line by",
+    "horizon": "longest run",
+    "order": "order",
+    "scale": "noise",
 }
 
 
 def parameters_in_words(plan: Plan) -> str:
     """The tuned numbers."""
-    scales = plan.sparse is not None and plan.sparse.entry.noise != "Gaussian"
-    gaussian = plan.contender.startswith("gaussian")
     shown = []
     for name, value in plan.parameters.items():
         if name in ("rare", "together", "hold", "lean"):
             continue
         if isinstance(value, tuple | list):
-            rare = "⊤" if plan.parameters.get("rare") == "above" else "⊥"
-            shown.append(f"for {sum(value):.3g} {rare}")
-            continue
-        known = "σ" if name == "scale" and gaussian else _NAMES[name][scales]
-        shown.append(f"{known} {at_most(float(value), digits=4)}")
+            shown.append(f"for {sum(value):.3g} answers {plan.parameters.get('rare', 'below')} the line")
+        else:
+            shown.append(f"{_NAMES[name]} {at_most(float(value))}")
     return ", ".join(shown)
 
 
@@ -125,9 +123,7 @@ def public_parameters(job: Job) -> tuple[Entry, ...]:
     )
     scenarios = "; ".join(f"{one.name} ({one.weight:.0%})" for one in job.scenarios())
     return (
-        ("Range", f"[{family.lower:g}, {family.upper:g}]"),
-        ("Sensitivity", at_most(family.sensitivity, digits=6)),
-        ("Monotone", "yes" if family.monotone else "no"),
+        ("Values", family_in_words(family)),
         ("Known beforehand", known),
         ("Scenarios", scenarios),
     )

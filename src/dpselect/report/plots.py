@@ -1,12 +1,11 @@
-"""Every plot: what an answer costs, what was spent, accuracy against budget. Matplotlib is loaded when one is drawn."""
+"""Plots by Matplotlib, loaded when one is drawn: what was spent or charged, accuracy against budget."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
-from html import escape
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +13,22 @@ from numpy.typing import NDArray
 from dpselect import files
 from dpselect.checks import FloatArray
 from dpselect.errors import SourceError
-from dpselect.report.palette import BLACK, BLUE, LINES, MARKS, PALE, VERMILION
-from dpselect.report.record import Spending
+from dpselect.report.record import Across, Charged
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.composition.transcript import RunRecord
     from dpselect.planning.frontier import Frontier
+
+# Okabe and Ito's colours, which every kind of eye can tell apart, and marks that stay apart without colour.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+GREY, PALE = "#777777", "#999999"
+
+#: In the order in which lines of one plot take them.
+LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, PALE)
+MARKS = "osD^vP*X"
 
 #: Points computed inside one run; between them the curve takes the later, larger value.
 _POINTS = 60
@@ -112,7 +119,7 @@ def _inside(
 
 
 def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
-    """Draws what was spent over the questions, ⊤ marked, with the limit where it is an ε.
+    """Draws what was spent over the questions, those answered above marked, with the limit where it is an ε.
 
     Everything shown is a function of the answers and of public parameters, so the plot may be published with them.
 
@@ -129,7 +136,14 @@ def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
     tops = svt.tops + 1
     tops = tops[tops > questions[0]]
     heights = epsilon[np.minimum(np.searchsorted(questions, tops), len(epsilon) - 1)]
-    axes.plot(tops, heights, "o", color=VERMILION, markersize=4 if len(tops) < 50 else 2.5, label=f"⊤ ({len(tops):,})")
+    axes.plot(
+        tops,
+        heights,
+        "o",
+        color=VERMILION,
+        markersize=4 if len(tops) < 50 else 2.5,
+        label=f"answered above ({len(tops):,})",
+    )
     limit = _epsilon_limit(svt)
     if limit is not None:
         axes.axhline(limit[0], color=BLACK, linewidth=1.0, linestyle="--", label=limit[1])
@@ -196,81 +210,20 @@ def frontier_svg(found: Frontier) -> str:
     return buffer.getvalue()
 
 
-_WIDTH, _HEIGHT = 720.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 12.0, 22.0, 40.0
-#: From a number to a place on the drawing.
-Scale: TypeAlias = Callable[[float], float]
-
-#: More steps than this are finer than a pixel.
-_FINEST = 600
-
-
-def spending_svg(spending: Spending) -> str:
-    """ε spent after each answer, ⊤ marked, the budget dashed: in the page's own colours, without Matplotlib.
-
-    Parameters
-    ----------
-    spending : Spending
-        The odometer after each answer.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
-    Examples
-    --------
-    >>> drawing = spending_svg(Spending(spent=(0.1, 0.3), above=(1,), budget=1.0, last="tuesday"))
-    >>> drawing.startswith("<svg"), drawing.count("<circle"), "tuesday" in drawing  # one mark, one in the legend
-    (True, 2, True)
-    """
-    count = len(spending.spent)
-    top = max(spending.budget, max(spending.spent, default=0.0))
-
-    def across(place: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * place / max(1, count)
-
-    def up(value: float) -> float:
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (value / top if top > 0 else 0.0)
-
-    base, budget = up(0.0), up(spending.budget)
-    told = (
-        f"ε spent over {count} answers, {at_most(spending.spent[-1]) if count else '0'} of {at_most(spending.budget)}"
-    )
-    parts = [
-        f'<svg class="odometer" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{escape(told)}">',
-        f'<path class="axis" d="M{_LEFT:g} {_TOP:g}V{base:.1f}H{_WIDTH - _RIGHT:g}"/>',
-        f'<path class="limit" d="M{_LEFT:g} {budget:.1f}H{_WIDTH - _RIGHT:g}"/>',
-        f'<text x="{_LEFT + 6:g}" y="{budget - 6:.1f}">budget ε = {at_most(spending.budget)}</text>',
-        f'<path class="spent" d="{_steps(spending.spent, across, up)}"/>',
-        *_marks(spending, across, up),
-        f'<text x="{_LEFT - 6:g}" y="{base + 4:.1f}" text-anchor="end">0</text>',
-        f'<text x="{_LEFT - 6:g}" y="{(base + budget) / 2:.1f}" text-anchor="end">ε</text>',
-        f'<text x="{_LEFT:g}" y="{_HEIGHT - 14:g}">{escape(spending.first)}</text>',
-        f'<text x="{_WIDTH - _RIGHT:g}" y="{_HEIGHT - 14:g}" text-anchor="end">{escape(spending.last)}</text>',
-        f'<circle class="above" cx="{_WIDTH / 2 - 46:g}" cy="{_HEIGHT - 18:g}" r="3.5"/>' if spending.above else "",
-        f'<text x="{_WIDTH / 2 - 38:g}" y="{_HEIGHT - 14:g}">answered above</text>' if spending.above else "",
-        "</svg>",
-    ]
-    return "".join(parts)
-
-
-def _kept(places: Sequence[int]) -> list[int]:
-    """Places thinned to about one per pixel, the last one always kept."""
-    stride = max(1, -(-len(places) // _FINEST))
-    thinned = list(places[stride - 1 :: stride])
-    return thinned if not places or thinned[-1:] == [places[-1]] else [*thinned, places[-1]]
-
-
-def _steps(spent: Sequence[float], across: Scale, up: Scale) -> str:
-    path = [f"M{across(0):.1f} {up(0.0):.1f}"]
-    for place in _kept(range(len(spent))):
-        path.append(f"H{across(place + 1):.1f}V{up(spent[place]):.1f}")
-    return "".join(path)
-
-
-def _marks(spending: Spending, across: Scale, up: Scale) -> list[str]:
-    return [
-        f'<circle class="above" cx="{across(place + 1):.1f}" cy="{up(spending.spent[place]):.1f}" r="3.5"/>'
-        for place in _kept(spending.above)
-    ]
+def save_charged_plot(path: Path, charged: Charged, *, title: str, across: Across = "time") -> Path:
+    """What a ledger has charged, as PNG, PDF or SVG by the file's ending."""
+    figure, axes = _axes()
+    moments = charged.moments()
+    over = moments if across == "time" else list(range(1, len(charged.at) + 1))
+    axes.step(over, charged.spent, where="post", color=BLUE, linewidth=1.8, label="charged")
+    label = f"total {charged.unit} = {at_most(charged.total)}"
+    axes.axhline(charged.total, color=BLACK, linewidth=1.0, linestyle="--", label=label)
+    axes.set(xlabel=across, ylabel=f"{charged.unit} (upper bound)")
+    axes.set_ylim(0.0, 1.05 * charged.total)
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.legend(frameon=False, loc="center right")
+    if across == "time":
+        figure.autofmt_xdate(rotation=0, ha="center")
+        if moments[0] == moments[-1]:
+            axes.set_xlim(moments[0] - timedelta(hours=1), moments[0] + timedelta(hours=1))
+    return save(figure, path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Literal
 
 from dpselect.mechanisms.outcomes import Noise
 from dpselect.report.guarantee import Guarantee
@@ -11,17 +12,20 @@ from dpselect.report.guarantee import Guarantee
 #: A label and a text.
 Entry = tuple[str, str]
 
+#: What lies across a drawing of a ledger: when it was, or the number of the entry.
+Across = Literal["time", "entry"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """How the budget went: the odometer after each answer, and which answers were ⊤. Released, so it may be shown.
+    """How the budget went after each answer, and which answers were above the line. Released, so it may be shown.
 
     Attributes
     ----------
     spent : tuple of float
         ε spent after each answer.
     above : tuple of int
-        Places, from 0, of the answers ⊤.
+        Places, from 0, of the answers above the line.
     budget : float
         The most that could be spent.
     first, last : str
@@ -36,6 +40,36 @@ class Spending:
     first: str = "first question"
     last: str = "last question"
     labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charged:
+    """What a ledger has charged from each entry on.
+
+    Attributes
+    ----------
+    at : tuple of str
+        When each entry was made, as it is written.
+    spent : tuple of float
+        What was charged from then on.
+    total : float
+        The most that may be charged.
+    unit : str
+        ``ε`` or ``ρ``.
+    """
+
+    at: tuple[str, ...]
+    spent: tuple[float, ...]
+    total: float
+    unit: str = "ε"
+
+    def moments(self) -> list[datetime]:
+        """When, in order: a clock that was set back counts as standing still."""
+        found: list[datetime] = []
+        for text in self.at:
+            when = datetime.fromisoformat(text).astimezone(UTC)
+            found.append(max(when, found[-1]) if found else when)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,13 @@
-"""Numbers and promises as a person would write them."""
+"""In words: numbers and promises as a person would write them, and a whole report as plain or coloured text."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from dpselect.report.record import NOT_PRIVATE, Report
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
@@ -46,7 +49,86 @@ def plural(word: str) -> str:
 
 
 def family_in_words(family: QueryFamily) -> str:
-    """What the queries of a family promise, in a few words."""
-    ends = ", ".join(shown(Fraction(repr(end))) for end in (family.lower, family.upper))
-    direction = ", monotone" if family.monotone else ""
-    return f"queries in [{ends}], Δ ≤ {at_most(family.sensitivity, digits=6)}{direction}"
+    """What the values of a family promise, in a few words.
+
+    >>> from dpselect import QueryFamily
+    >>> family_in_words(QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True))
+    'values from 0 to 1; one person moves each by at most 0.001, all the same way'
+    """
+    lower, upper = (shown(Fraction(repr(end))) for end in (family.lower, family.upper))
+    direction = ", all the same way" if family.monotone else ""
+    moved = at_most(family.sensitivity, digits=6)
+    return f"values from {lower} to {upper}; one person moves each by at most {moved}{direction}"
+
+
+_WIDTH = 100
+
+
+class _Line(NamedTuple):
+    """One paragraph: what it says, how it looks, what stands before it, how far it is moved in."""
+
+    text: str = ""
+    style: str = ""
+    before: tuple[str, str] = ("", "")
+    indent: int = 2
+
+
+def _paragraphs(report: Report) -> Iterator[_Line]:
+    if report.noise == "reproducible":
+        yield _Line(NOT_PRIVATE, "bold red", indent=0)
+        yield _Line()
+    for finding in report.findings:
+        yield _Line(finding.question, indent=0)
+        yield _Line(finding.answer, "bold green")
+        for name, text in finding.details:
+            yield _Line(text, before=(f"{name}: ", "dim"))
+        yield _Line()
+    yield _Line(report.guarantee.headline, "bold", before=("Guarantee: ", ""), indent=0)
+    yield _Line(report.guarantee.sentences[0])
+    if report.guarantee.weakness is not None:
+        yield _Line(report.guarantee.weakness, "bold yellow")
+    for note in report.notes:
+        yield _Line(f"• {note}")
+    if report.parameters:
+        yield _Line()
+
+
+def report_text(report: Report) -> str:
+    """The report as plain text, for ``print`` and for logs.
+
+    >>> from dpselect.report.guarantee import Guarantee
+    >>> from dpselect.report.record import Finding
+    >>> found = Finding(question="Which day?", answer="2013-01-20")
+    >>> print(report_text(Report(title="Peak", findings=(found,), guarantee=Guarantee(epsilon=0.1))))
+    Which day?
+      2013-01-20
+    ...
+    """
+    lines = []
+    for line in _paragraphs(report):
+        gap = " " * line.indent
+        said = line.before[0] + line.text
+        lines.append(textwrap.fill(said, _WIDTH, initial_indent=gap, subsequent_indent=gap) if said else "")
+    widest = max((len(name) for name, _ in report.parameters), default=0)
+    for name, text in report.parameters:
+        first, rest = f"  {name:<{widest}}  ", " " * (widest + 4)
+        lines.append(textwrap.fill(text, _WIDTH, initial_indent=first, subsequent_indent=rest))
+    return "\n".join(lines)
+
+
+def print_report(report: Report) -> None:
+    """Writes the report to the terminal; markup in the user's words is shown as it is, never obeyed."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = Console()
+    for line in _paragraphs(report):
+        words = Text.assemble(line.before, (line.text, line.style))
+        screen.print(Padding(words, (0, 0, 0, line.indent)) if line.indent and words else words)
+    if report.parameters:
+        grid = Table.grid(padding=(0, 2))
+        for name, text in report.parameters:
+            grid.add_row(Text(name, style="dim"), Text(text))
+        screen.print(Padding(grid, (0, 0, 0, 2)))
