@@ -24,10 +24,6 @@ from dpselect.paper.passes import (
     f1_scores,
     fresh_costs,
     kept_costs,
-    pure_days,
-    repaired_days,
-    reserve_days,
-    rounds_days,
     tops_days,
     verdicts_of,
 )
@@ -164,7 +160,7 @@ def by_filter(budget: PublishedReportingFilter | RepairedReportingFilter, answer
 
 
 def test_the_published_rule_stops_where_its_filter_does() -> None:
-    found = reserve_days(PASSES, budget=0.6, reserve=0.1)
+    found = PASSES.reserve_days(budget=0.6, reserve=0.1)
     for place in range(VERDICTS.shape[1]):
         published = PublishedReportingFilter(
             epsilon=0.6, delta=1e-3, acknowledge="not private as claimed", run_epsilon=0.1
@@ -174,7 +170,7 @@ def test_the_published_rule_stops_where_its_filter_does() -> None:
 
 
 def test_the_repaired_rule_stops_where_its_filter_does() -> None:
-    found = repaired_days(PASSES, budget=0.9, delta=1e-2)
+    found = PASSES.repaired_days(budget=0.9, delta=1e-2)
     for place in range(VERDICTS.shape[1]):
         assert found[place] == by_filter(RepairedReportingFilter(epsilon=0.9, delta=1e-2), VERDICTS[:, place])
     assert 0 < found.min() < len(VERDICTS)
@@ -182,7 +178,7 @@ def test_the_repaired_rule_stops_where_its_filter_does() -> None:
 
 def test_the_pure_rule_asks_only_what_fits_either_way() -> None:
     budget = 0.5
-    found = pure_days(PASSES, budget=budget)
+    found = PASSES.pure_days(budget=budget)
     for place, days in enumerate(found.tolist()):
         spent, below = 0.0, 0
         for day in range(days + 1):
@@ -195,15 +191,15 @@ def test_the_pure_rule_asks_only_what_fits_either_way() -> None:
 
 
 def test_a_number_of_rounds_ends_after_so_many_tops() -> None:
-    days = rounds_days(PASSES, rounds=7)
+    days = PASSES.rounds_days(rounds=7)
     assert (answered(VERDICTS, days=days).sum(axis=0) == 7).all()
     assert all(VERDICTS[day - 1, place] for place, day in enumerate(days.tolist()))
     assert (tops_days(VERDICTS, tops=7) == days).all()
     assert (tops_days(VERDICTS, tops=300) == len(VERDICTS)).all()
 
 
-@pytest.mark.parametrize("rule", [pure_days, partial(reserve_days, reserve=0.05)])
+@pytest.mark.parametrize("rule", [PASSES.pure_days, partial(PASSES.reserve_days, reserve=0.05)])
 def test_more_budget_never_answers_less(rule: object) -> None:
-    found = [rule(PASSES, budget=budget) for budget in (0.1, 0.3, 1.0, math.inf)]  # type: ignore[operator]
+    found = [rule(budget=budget) for budget in (0.1, 0.3, 1.0, math.inf)]  # type: ignore[operator]
     assert all((low <= high).all() for low, high in itertools.pairwise(found))
     assert (found[-1] == len(VERDICTS)).all()

@@ -22,7 +22,7 @@ from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThresh
 from dpselect.paper.datasets import Series, load, part_of
 from dpselect.paper.figure import Figure, Part, Size, Table, generator_of, least_cost, series_in
 from dpselect.paper.online import CLIPS, RATIOS, mean_rows, tuned_settings
-from dpselect.paper.published import gaussian
+from dpselect.paper.passes import gaussian
 from dpselect.paper.style import COLOURS, label, legend, panels
 from dpselect.privacy.family import QueryFamily
 
@@ -149,19 +149,15 @@ def _draw(table: Table) -> Any:
     return figure
 
 
-def _caption(table: Table) -> str:
-    return (
-        f"{series_in(table)}, ρ = {THRESHOLD:g}: ε for the F1 that the published settings reach at σ_X = {SIGMA:g}. "
-        f"All δ = 0. Settings are picked in hindsight; the next figure picks them on another year. "
-        "Differences of a few per cent are chance."
-    )
-
-
 ABLATION = Figure(
     title="What each saving is worth",
     parts=_parts,
     measure=measure,
     draw=_draw,
-    caption=_caption,
+    caption=lambda table: (
+        f"{series_in(table)}, ρ = {THRESHOLD:g}: ε for the F1 that the published settings reach at σ_X = {SIGMA:g}. "
+        f"All δ = 0. Settings are picked in hindsight; the next figure picks them on another year. "
+        "Differences of a few per cent are chance."
+    ),
     numbers=costs,
 )

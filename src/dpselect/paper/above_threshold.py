@@ -18,13 +18,16 @@ from scipy.special import ndtr
 
 from dpselect.checks import FloatArray
 from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if
+from dpselect.paper.passes import gaussian, run_curve
 from dpselect.paper.style import heat_map, label, legend, panels, plain_log, ramp, short
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi, zhu_wang_renyi_as_published
 
 SENSITIVITY = 1e-3
+UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=SENSITIVITY)
 DELTA = 1e-5
 THRESHOLDS = (0.5, 0.65, 0.75)
 #: Simulated runs stop here.
@@ -37,17 +40,14 @@ def before(sigma: float, *, threshold: float) -> dict[str, float]:
     >>> {name: round(value, 4) for name, value in before(0.3, threshold=0.75).items()}
     {'published': 0.0275, 'published_probabilistic': 0.0364, 'numerical': 0.0269}
     """
-    shared = {
-        "sensitivity": SENSITIVITY,
-        "threshold_gap": threshold,
-        "sigma_threshold": sigma,
-        "sigma_query": math.sqrt(3) * sigma,
-    }
-    printed = zhu_wang_renyi_as_published(ORDERS, **shared)
+    published, numerical = (
+        run_curve(bound, sensitivity=SENSITIVITY, threshold=threshold, sigma=sigma)
+        for bound in (zhu_wang_renyi_as_published, zhu_wang_renyi)
+    )
     return {
-        "published": renyi_to_approximate(ORDERS, printed, delta=DELTA),
-        "published_probabilistic": renyi_to_probabilistic(ORDERS, printed, delta=DELTA),
-        "numerical": renyi_to_approximate(ORDERS, zhu_wang_renyi(ORDERS, **shared), delta=DELTA),
+        "published": renyi_to_approximate(ORDERS, published, delta=DELTA),
+        "published_probabilistic": renyi_to_probabilistic(ORDERS, published, delta=DELTA),
+        "numerical": renyi_to_approximate(ORDERS, numerical, delta=DELTA),
     }
 
 
@@ -79,16 +79,7 @@ def _map(part: Part, *, data: Path | None) -> Table:
     steps = np.array(part["steps"], dtype=np.float64)
     tables = []
     for sigma in part["sigmas"]:
-        after = transcript_epsilon(
-            lower=0.0,
-            upper=1.0,
-            sensitivity=SENSITIVITY,
-            threshold=threshold,
-            sigma_threshold=sigma,
-            sigma_query=math.sqrt(3) * sigma,
-            below=steps - 1,
-            above=1,
-        )
+        after = gaussian(UNIT, threshold=threshold, sigma=sigma).loss(steps - 1, 1)
         times = stopping_times(sigma, threshold=threshold, trials=part["trials"], generator=generator)
         shift = SENSITIVITY * math.sqrt(1 + 4 / 3) / sigma
         row = {
@@ -269,17 +260,6 @@ def least_at(table: Table, *, step: int) -> float:
     return float(curve.loc[curve["published"].idxmin(), "threshold"])
 
 
-def _loss_caption(table: Table) -> str:
-    return (
-        f"Δ = {SENSITIVITY:g}, σ_X = {SIGMA_THRESHOLD:g}, σ_Z = √3·σ_X. Clipping the queries to a band round the "
-        "threshold keeps Δ and removes most of the dependence on ρ."
-    )
-
-
-def _loss_numbers(table: Table) -> Table:
-    return table[table["threshold"].isin([0.0, 0.5, 1.0]) & table["step"].isin([2, 50])]
-
-
 def _loss_claims(table: Table) -> Iterator[Claim]:
     least = least_at(table, step=2)
     curve = table[table["step"] == 2].set_index("threshold")["published"]
@@ -312,7 +292,10 @@ LOSSES = Figure(
     parts=_loss_parts,
     measure=_losses,
     draw=_draw_losses,
-    caption=_loss_caption,
-    numbers=_loss_numbers,
+    caption=lambda table: (
+        f"Δ = {SENSITIVITY:g}, σ_X = {SIGMA_THRESHOLD:g}, σ_Z = √3·σ_X. Clipping the queries to a band round the "
+        "threshold keeps Δ and removes most of the dependence on ρ."
+    ),
+    numbers=lambda table: table[table["threshold"].isin([0.0, 0.5, 1.0]) & table["step"].isin([2, 50])],
     claims=_loss_claims,
 )

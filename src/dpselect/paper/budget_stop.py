@@ -25,18 +25,15 @@ from dpselect.paper.passes import (
     advanced,
     answered,
     f1_scores,
+    gaussian,
     in_all_cost,
     most_rounds,
-    pure_days,
-    repaired_days,
-    reserve_days,
+    published_curve,
     reserve_of,
-    rounds_days,
     run_curve,
     tops_days,
     verdicts_of,
 )
-from dpselect.paper.published import gaussian
 from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 from dpselect.privacy.conversions import renyi_to_approximate
 from dpselect.privacy.profiles import selection_epsilon
@@ -76,41 +73,28 @@ def _parts(size: Size, *, data: Path | None) -> list[Part]:
 
 def _stops(watch: GaussianAboveThreshold, passes: Passes, *, series: Series, epsilon: float) -> dict[str, Days]:
     """Answered days per pass under every filter, at total δ = 1/N where it needs one."""
-    delta, days = series.delta, len(series.values)
-    curve = run_curve(population=series.population, threshold=watch.threshold, sigma_threshold=watch.sigma_threshold)
-    numerical = np.asarray(
-        zhu_wang_renyi(
-            ORDERS,
-            sensitivity=delta,
-            threshold_gap=watch.threshold,
-            sigma_threshold=watch.sigma_threshold,
-            sigma_query=watch.sigma_query,
-        )
-    )
+    delta, days, curve = series.delta, len(series.values), published_curve(watch)
+    numerical = run_curve(zhu_wang_renyi, sensitivity=delta, threshold=watch.threshold, sigma=watch.sigma_threshold)
     whitehouse = most_rounds(lambda n: float(in_all_cost(curve, rounds=n, delta=delta)), budget=epsilon, most=days)
     # Under a Rényi filter whose order was chosen beforehand for this budget and δ.
     renyi = most_rounds(lambda n: renyi_to_approximate(ORDERS, n * numerical, delta=delta), budget=epsilon, most=days)
     # Never more runs than days; δ/n for each of them.
     split = reserve_of(curve, delta=delta / days)
     return {
-        "fsrc": reserve_days(passes, budget=epsilon, reserve=reserve_of(curve, delta=delta)),
-        "fsrc split": reserve_days(passes, budget=epsilon, reserve=split, rounds=days),
-        "repaired": repaired_days(passes, budget=epsilon, delta=delta),
-        "pure": pure_days(passes, budget=epsilon),
-        "in all": rounds_days(passes, rounds=whitehouse),
-        "renyi": rounds_days(passes, rounds=renyi),
+        "fsrc": passes.reserve_days(budget=epsilon, reserve=reserve_of(curve, delta=delta)),
+        "fsrc split": passes.reserve_days(budget=epsilon, reserve=split, rounds=days),
+        "repaired": passes.repaired_days(budget=epsilon, delta=delta),
+        "pure": passes.pure_days(budget=epsilon),
+        "in all": passes.rounds_days(rounds=whitehouse),
+        "renyi": passes.rounds_days(rounds=renyi),
     }
 
 
 def _measure(part: Part, *, data: Path | None) -> Table:
     """F1 and the share of answered days, per filter, σ_X and pass; and of Laplace's sparse vector, per guess."""
     series, generator = load(part["series"], data=data), generator_of(part)
-    threshold, epsilon, days, truth = (
-        part["threshold"],
-        part["epsilon"],
-        len(series.values),
-        series.values >= part["threshold"],
-    )
+    threshold, epsilon = part["threshold"], part["epsilon"]
+    days, truth = len(series.values), series.values >= threshold
     simulated: Any = {"values": series.values, "passes": part["runs"], "generator": generator}
     shared = {"series": part["series"]} | series.named | {"threshold": threshold, "epsilon": epsilon}
 
@@ -154,14 +138,6 @@ def _draw(table: Table) -> Any:
         axis.set(ylim=(0, 1.03), ylabel=said)
     legend(figure, axes[0, :1], columns=3)
     return figure
-
-
-def _caption(table: Table) -> str:
-    return (
-        f"{series_in(table)}. σ_Z = √3·σ_X, δ = 1/N in all for every filter but the pure one. Means with 95% "
-        "intervals; the published rule and its sound forms nearly coincide. Dotted: Laplace's sparse vector (δ = 0), "
-        "which must be told the number of ⊤ beforehand."
-    )
 
 
 def best(table: Table) -> Table:
@@ -236,7 +212,11 @@ STOP = Figure(
     parts=_parts,
     measure=_measure,
     draw=_draw,
-    caption=_caption,
+    caption=lambda table: (
+        f"{series_in(table)}. σ_Z = √3·σ_X, δ = 1/N in all for every filter but the pure one. Means with 95% "
+        "intervals; the published rule and its sound forms nearly coincide. Dotted: Laplace's sparse vector (δ = 0), "
+        "which must be told the number of ⊤ beforehand."
+    ),
     numbers=best,
     claims=_claims,
 )
@@ -261,7 +241,7 @@ def _capped(part: Part, *, data: Path | None) -> Table:
     """Per cap and pass: what was realised, and what the same runs could have been promised at."""
     series, generator = load(part["series"], data=data), generator_of(part)
     delta, watch = series.delta, gaussian(series.family(), threshold=THRESHOLD, sigma=CAP_SIGMA)
-    curve = run_curve(population=series.population, threshold=THRESHOLD, sigma_threshold=CAP_SIGMA)
+    curve = published_curve(watch)
     shift = delta * math.sqrt(1 / watch.sigma_threshold**2 + 4 / watch.sigma_query**2)
     tables = []
     for cap in part["caps"]:
@@ -307,13 +287,6 @@ def _draw_capped(table: Table) -> Any:
     return figure
 
 
-def _cap_caption(table: Table) -> str:
-    return (
-        f"{table['label'].iloc[0]}, ρ = {THRESHOLD:g}, σ_X = {CAP_SIGMA:g}. A run of so many ⊥ ends, and the next "
-        "draws a new threshold. The number of runs is granted to the guarantees in hindsight."
-    )
-
-
 def _cap_numbers(table: Table) -> Table:
     means = table.groupby(["cap", "kind"])[["epsilon", "rounds", "f1"]].mean().reset_index()
     wide = means.pivot(index="cap", columns="kind", values="epsilon")[list(_CAPPED)].reset_index()
@@ -326,6 +299,9 @@ CAP = Figure(
     parts=_cap_parts,
     measure=_capped,
     draw=_draw_capped,
-    caption=_cap_caption,
+    caption=lambda table: (
+        f"{table['label'].iloc[0]}, ρ = {THRESHOLD:g}, σ_X = {CAP_SIGMA:g}. A run of so many ⊥ ends, and the next "
+        "draws a new threshold. The number of runs is granted to the guarantees in hindsight."
+    ),
     numbers=_cap_numbers,
 )

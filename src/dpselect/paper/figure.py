@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 #: The parameters of one piece of work; JSON can write them.
 Part: TypeAlias = dict[str, Any]
+
+#: (size, data=folder of the data sets) → the parameters of independent pieces of work.
+Parts: TypeAlias = Callable[..., list[Part]]
+
+#: (part, data=folder) → one piece of work as a tidy table.
+Measure: TypeAlias = Callable[..., Any]
 
 #: A tidy pandas table, one observation per row. What a cell holds is not in its type, so neither is it in this one.
 Table: TypeAlias = Any
@@ -119,22 +125,6 @@ def held_if(*readings: bool) -> Verdict:
     ('held', 'depends', 'did not hold')
     """
     return "held" if all(readings) else "depends" if any(readings) else "did not hold"
-
-
-class Parts(Protocol):
-    """Parameters of independent pieces of work."""
-
-    def __call__(self, size: Size, *, data: Path | None) -> list[Part]:
-        """The pieces at this size; ``data`` is the folder of the data sets."""
-        ...
-
-
-class Measure(Protocol):
-    """One piece of work."""
-
-    def __call__(self, part: Part, *, data: Path | None) -> Table:
-        """The piece as a tidy table."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

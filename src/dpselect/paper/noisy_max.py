@@ -102,13 +102,6 @@ def _draw_curves(table: Table) -> Any:
     return figure
 
 
-def _curve_caption(table: Table) -> str:
-    return (
-        f"Δ = {SENSITIVITY:g}, queries in [0, 1]. The pure bound barely grows with d and asks for no δ; the profile "
-        "bound asks for the baseline's δ and is below both."
-    )
-
-
 def _curve_numbers(table: Table) -> Table:
     chosen = table[table["sigma"].isin([0.1, 0.3, 0.5]) & table["candidates"].isin([16, 95, 1024])]
     return chosen[["sigma", "candidates", "pure", "Δ√d Gaussian", "profile", "pure, monotone"]]
@@ -134,7 +127,10 @@ CURVES = Figure(
     parts=_curve_parts,
     measure=_measure,
     draw=_draw_curves,
-    caption=_curve_caption,
+    caption=lambda table: (
+        f"Δ = {SENSITIVITY:g}, queries in [0, 1]. The pure bound barely grows with d and asks for no δ; the profile "
+        "bound asks for the baseline's δ and is below both."
+    ),
     numbers=_curve_numbers,
     claims=_curve_claims,
 )
@@ -245,14 +241,6 @@ def _draw_sweep(table: Table) -> Any:
     return figure
 
 
-def _sweep_caption(table: Table) -> str:
-    return (
-        "The noise stays and N grows; above the black line the pure bound is the cheaper one. Grey: N ≤ 1,000, the "
-        "paper's own Δ. Its lead over the baseline is largest with few people and many queries; where a δ is allowed, "
-        "the profile bound leads."
-    )
-
-
 def _sweep_numbers(table: Table) -> Table:
     near = [float(table.loc[(table["population"] - n).abs().idxmin(), "population"]) for n in (300, 1000, 5564, 1e5)]
     chosen = table[table["population"].isin(near) & (table["candidates"] == 365)]
@@ -302,7 +290,11 @@ SWEEP = Figure(
     parts=_sweep_parts,
     measure=_measure,
     draw=_draw_sweep,
-    caption=_sweep_caption,
+    caption=lambda table: (
+        "The noise stays and N grows; above the black line the pure bound is the cheaper one. Grey: N ≤ 1,000, the "
+        "paper's own Δ. Its lead over the baseline is largest with few people and many queries; where a δ is allowed, "
+        "the profile bound leads."
+    ),
     numbers=_sweep_numbers,
     claims=_sweep_claims,
 )

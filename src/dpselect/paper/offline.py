@@ -133,20 +133,6 @@ def _caption(note: str, table: Table) -> str:
     ).strip()
 
 
-def _numbers(table: Table) -> Table:
-    """ε for the target accuracy, by series and method."""
-    return pd.DataFrame(
-        {
-            "series": table.loc[table["series"] == name, "label"].iloc[0],
-            **{
-                _LABELS[method]: cost_of(table, series=name, method=method, accuracy=TARGET)
-                for method in dict.fromkeys((*PUBLISHED, *CLASSICAL))
-            },
-        }
-        for name in dict.fromkeys(table["series"])
-    )
-
-
 # --- the claims ------------------------------------------------------------------------------------------------------
 
 
@@ -255,7 +241,16 @@ def _offline(
         measure=measure,
         draw=_draw,
         caption=partial(_caption, note),
-        numbers=_numbers,
+        numbers=lambda table: pd.DataFrame(
+            {
+                "series": table.loc[table["series"] == name, "label"].iloc[0],
+                **{
+                    _LABELS[method]: cost_of(table, series=name, method=method, accuracy=TARGET)
+                    for method in dict.fromkeys((*PUBLISHED, *CLASSICAL))
+                },
+            }
+            for name in dict.fromkeys(table["series"])
+        ),
         claims=claims,
     )
 

@@ -15,8 +15,8 @@ from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.paper import published
 from dpselect.paper.datasets import Series, load, part_of
 from dpselect.paper.figure import Figure, Part, Size, Table, generator_of, interval, series_in
-from dpselect.paper.passes import f1_scores, fresh_costs, kept_costs, verdicts_of
-from dpselect.paper.published import ACCOUNTINGS, LCL_SIGMAS, UCI_SIGMAS, Panel, gaussian, published_part
+from dpselect.paper.passes import f1_scores, fresh_costs, gaussian, kept_costs, verdicts_of
+from dpselect.paper.published import ACCOUNTINGS, LCL_SIGMAS, UCI_SIGMAS, Panel, published_part
 from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon

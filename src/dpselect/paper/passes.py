@@ -19,13 +19,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.planning.simulation import standard_draws
 from dpselect.privacy.above_threshold import silent_probability
 from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi_as_published
 
 Verdicts = NDArray[np.bool_]
 Days = NDArray[np.int64]
+
+
+def gaussian(
+    family: QueryFamily, *, threshold: float, sigma: float, ratio: float = math.sqrt(3)
+) -> GaussianAboveThreshold:
+    """The paper's settings, σ_Z = √3·σ_X, or another ratio."""
+    return GaussianAboveThreshold(family, threshold=threshold, sigma_threshold=sigma, sigma_query=ratio * sigma)
 
 
 def verdicts_of(
@@ -155,6 +164,43 @@ class Passes:
         needed[last] = self.closed[last] + np.maximum(_loss(self.watch, before, 1), _loss(self.watch, before + 1, 0))
         return Costs(self._paid.sum(axis=0) + _loss(self.watch, open_run, 0), needed.max(axis=0))
 
+    # Where a filter stops: the number of answered days per pass.
+
+    def pure_days(self, *, budget: float) -> Days:
+        """The pure filter: a question is asked only if either answer fits (THEORY §4)."""
+        return _first(self.closed + self.dearer > budget)
+
+    def rounds_days(self, *, rounds: int) -> Days:
+        """A number of runs that was fixed before the first."""
+        return _first(self.starts & (self.runs() > rounds))
+
+    def reserve_days(self, *, budget: float, reserve: float, rounds: int | None = None) -> Days:
+        """The published rule: a run starts while Σ losses + ε_max < ε, and within ``rounds`` where that is given."""
+        found = _first(self.starts & (self.closed + reserve >= budget))
+        return found if rounds is None else np.minimum(found, self.rounds_days(rounds=rounds))
+
+    def repaired_days(self, *, budget: float, delta: float) -> Days:
+        """The repaired rule: a run is charged the chance that its loss exceeds what is left (THEORY §4)."""
+        days = len(self.verdicts)
+        halted = np.asarray(self.watch.loss(np.arange(days + 1), 1))
+        affordable = np.searchsorted(halted, np.maximum(budget - self.closed, 0.0), side="right")
+        noise = dict(zip(("sigma_threshold", "sigma_query"), self.watch.scales, strict=True))
+        chances = np.ones(len(halted) + 1)
+        for count in np.unique(affordable[self.starts]):
+            if count > 0:
+                chances[count] = silent_probability(
+                    lower=self.watch.family.lower, threshold=self.watch.threshold, questions=int(count), **noise
+                )
+        # The end of the stream is public: a run that cannot reach the first unaffordable answer cannot overshoot.
+        horizon = np.arange(days, 0, -1)[:, None]
+        charged = np.cumsum(np.where(self.starts & (horizon >= affordable), chances[affordable], 0.0), axis=0)
+        return _first(self.starts & (charged > delta))
+
+
+def _first(blocked: Verdicts) -> Days:
+    """The first blocked day of each pass; all days where none is."""
+    return np.where(blocked.any(axis=0), blocked.argmax(axis=0), len(blocked))
+
 
 def fresh_costs(watch: AboveThreshold, *, verdicts: Verdicts) -> Costs:
     """Costs of passes (day, pass) that drew a new threshold after every ⊤."""
@@ -169,51 +215,6 @@ def kept_costs(watch: AboveThreshold, *, verdicts: Verdicts) -> Costs:
     days, above, before = len(verdicts), verdicts.sum(axis=0), verdicts[:-1].sum(axis=0)
     if_above, if_below = watch.loss(days - 1 - before, before + 1), watch.loss(days - before, before)
     return Costs(np.asarray(watch.loss(days - above, above)), np.maximum(if_above, if_below))
-
-
-# --- where a filter stops them: the number of answered days per pass -------------------------------------------------
-
-
-def _first(blocked: Verdicts) -> Days:
-    """The first blocked day of each pass; all days where none is."""
-    return np.where(blocked.any(axis=0), blocked.argmax(axis=0), len(blocked))
-
-
-def pure_days(passes: Passes, *, budget: float) -> Days:
-    """The pure filter: a question is asked only if either answer fits (THEORY §4)."""
-    return _first(passes.closed + passes.dearer > budget)
-
-
-def rounds_days(passes: Passes, *, rounds: int) -> Days:
-    """A number of runs that was fixed before the first."""
-    return _first(passes.starts & (passes.runs() > rounds))
-
-
-def reserve_days(passes: Passes, *, budget: float, reserve: float, rounds: int | None = None) -> Days:
-    """The published rule: a run starts while Σ losses + ε_max < ε, and within ``rounds`` where that is given."""
-    found = _first(passes.starts & (passes.closed + reserve >= budget))
-    return found if rounds is None else np.minimum(found, rounds_days(passes, rounds=rounds))
-
-
-def repaired_days(passes: Passes, *, budget: float, delta: float) -> Days:
-    """The repaired rule: a run is charged the chance that its loss exceeds what is left (THEORY §4)."""
-    watch, starts, days = passes.watch, passes.starts, len(passes.verdicts)
-    halted = np.asarray(watch.loss(np.arange(days + 1), 1))
-    affordable = np.searchsorted(halted, np.maximum(budget - passes.closed, 0.0), side="right")
-    chances = np.ones(len(halted) + 1)
-    for count in np.unique(affordable[starts]):
-        if count > 0:
-            chances[count] = silent_probability(
-                lower=watch.family.lower,
-                threshold=watch.threshold,
-                sigma_threshold=watch.scales[0],
-                sigma_query=watch.scales[1],
-                questions=int(count),
-            )
-    # The end of the stream is public: a run that cannot reach the first unaffordable answer cannot overshoot.
-    horizon = np.arange(days, 0, -1)[:, None]
-    charged = np.cumsum(np.where(starts & (horizon >= affordable), chances[affordable], 0.0), axis=0)
-    return _first(starts & (charged > delta))
 
 
 def tops_days(verdicts: Verdicts, *, tops: int) -> Days:
@@ -238,16 +239,16 @@ def most_rounds(cost: Callable[[int], float], *, budget: float, most: int) -> in
 # --- the paper's baseline: Zhu–Wang's bound per run under Whitehouse et al.'s filter ---------------------------------
 
 
-def run_curve(*, population: int, threshold: float, sigma_threshold: float) -> FloatArray:
-    """The Rényi bound of one run as published, at the orders of :data:`~dpselect.privacy.renyi.ORDERS`."""
-    curve = zhu_wang_renyi_as_published(
-        ORDERS,
-        sensitivity=1.0 / population,
-        threshold_gap=threshold,
-        sigma_threshold=sigma_threshold,
-        sigma_query=math.sqrt(3) * sigma_threshold,
-    )
-    return np.asarray(curve)
+def run_curve(bound: Callable[..., Any], *, sensitivity: float, threshold: float, sigma: float) -> FloatArray:
+    """Zhu and Wang's Rényi bound of one run, as published or numerically, at :data:`~dpselect.privacy.renyi.ORDERS`."""
+    noise = {"sigma_threshold": sigma, "sigma_query": math.sqrt(3) * sigma}
+    return np.asarray(bound(ORDERS, sensitivity=sensitivity, threshold_gap=threshold, **noise))
+
+
+def published_curve(watch: AboveThreshold) -> FloatArray:
+    """The bound as published, for one run of a watch."""
+    sensitivity, sigma = watch.family.sensitivity, watch.scales[0]
+    return run_curve(zhu_wang_renyi_as_published, sensitivity=sensitivity, threshold=watch.threshold, sigma=sigma)
 
 
 def reserve_of(curve: FloatArray, *, delta: float) -> float:

@@ -21,9 +21,8 @@ from dpselect.checks import FloatArray
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.paper.datasets import Series, load, part_of
 from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, series_in
-from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, run_curve, verdicts_of
+from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, published_curve, verdicts_of
 from dpselect.paper.style import COLOURS, label, legend, panels
-from dpselect.privacy.family import QueryFamily
 
 #: Accountings of the published settings: marker and name.
 ACCOUNTINGS = {
@@ -40,13 +39,6 @@ Panel = tuple[str, float]
 UCI_SIGMAS, LCL_SIGMAS = (0.09, 0.15), (0.04, 0.16)
 
 
-def gaussian(
-    family: QueryFamily, *, threshold: float, sigma: float, ratio: float = math.sqrt(3)
-) -> GaussianAboveThreshold:
-    """The paper's settings, σ_Z = √3·σ_X, or another ratio."""
-    return GaussianAboveThreshold(family, threshold=threshold, sigma_threshold=sigma, sigma_query=ratio * sigma)
-
-
 def published_part(panel: Panel, *, sigmas: tuple[float, float], size: Size, data: Path | None) -> Part:
     """The published settings over a range of σ_X."""
     grid = np.linspace(*sigmas, max(3, size.curve // 3)).tolist()
@@ -59,7 +51,7 @@ def _costs(
     """The runs of each pass, and ε under every accounting: after every day, or at the end alone."""
     # The same answers, priced as a monotone family.
     again = Passes(replace(watch, family=series.family(monotone=True)), passes.verdicts)
-    curve = run_curve(population=series.population, threshold=watch.threshold, sigma_threshold=watch.sigma_threshold)
+    curve = published_curve(watch)
     runs = passes.runs() if by_day else passes.runs()[-1]
     realised = {
         name: one.spent() if by_day else one.costs().spent for name, one in (("fsrc", passes), ("monotone", again))
@@ -154,14 +146,6 @@ def _draw(table: Table) -> Any:
     return figure
 
 
-def _caption(table: Table) -> str:
-    return (
-        f"{series_in(table)}; σ_Z = √3·σ_X. Ratios of means over the same "
-        f"{int(table['passed'].max()) + 1} passes, with 95% intervals. No code of the comparison is public, so no "
-        "reading is the authors' own."
-    )
-
-
 def _numbers(table: Table) -> Table:
     found = ratios(table)
     found["with interval"] = [f"{r.ratio:.2f} ({r.low:.2f} to {r.high:.2f})" for r in found.itertuples()]
@@ -233,7 +217,11 @@ SEPARATION = Figure(
     parts=_parts,
     measure=measure,
     draw=_draw,
-    caption=_caption,
+    caption=lambda table: (
+        f"{series_in(table)}; σ_Z = √3·σ_X. Ratios of means over the same "
+        f"{int(table['passed'].max()) + 1} passes, with 95% intervals. No code of the comparison is public, so no "
+        "reading is the authors' own."
+    ),
     numbers=_numbers,
     claims=_claims,
 )
@@ -290,14 +278,6 @@ def _draw_days(table: Table) -> Any:
     return figure
 
 
-def _day_caption(table: Table) -> str:
-    return (
-        f"{series_in(table)}. Lines: means over the passes; bands: the middle 90%. Solid: "
-        "realised losses, a valid reading on any day; dashed: the filter's figure for the runs so far, which is none "
-        "for a day picked by looking: that would take an odometer, as the paper notes."
-    )
-
-
 def _day_numbers(table: Table) -> Table:
     """The last day."""
     keys = ["label", "threshold", "sigma_threshold"]
@@ -311,7 +291,11 @@ def _spent(title: str, *chosen: Panel, sigmas: tuple[float, ...]) -> Figure:
         parts=partial(_day_parts, chosen, sigmas),
         measure=_by_day,
         draw=_draw_days,
-        caption=_day_caption,
+        caption=lambda table: (
+            f"{series_in(table)}. Lines: means over the passes; bands: the middle 90%. Solid: realised "
+            "losses, a valid reading on any day; dashed: the filter's figure for the runs so far, which is none for a "
+            "day picked by looking: that would take an odometer, as the paper notes."
+        ),
         numbers=_day_numbers,
     )
 

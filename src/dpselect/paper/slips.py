@@ -22,20 +22,16 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from dpselect.errors import SourceError
+from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.paper.figure import QUICK, Claim, Figure, Part, Size, Table, held_if
+from dpselect.paper.passes import gaussian
 from dpselect.paper.style import COLOURS, legend, panels, plain_log, subscripts
-from dpselect.privacy.above_threshold import transcript_epsilon
-from dpselect.privacy.noisy_max import noisy_max_epsilon
+from dpselect.privacy.family import QueryFamily
+
+SENSITIVITY = 1e-3
+UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=SENSITIVITY)
 
 # --- in print --------------------------------------------------------------------------------------------------------
-
-
-def _parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [{"kind": "all"}]
-
-
-def _measure(part: Part, *, data: Path | None) -> Table:
-    return pd.DataFrame([*_formulas(), *_filter(), _moment()])
 
 
 #: What the paper says of each unit, and when that counts as held.
@@ -53,28 +49,33 @@ SAYS = {
 }
 
 
-def _row(unit: str, what: str, where: str, setting: str, wrong: float, true: float) -> dict[str, Any]:
-    harm = "unsafe" if wrong < true else "loose"
-    return {"unit": unit, "what": what, "where": where, "setting": setting, "wrong": wrong, "true": true, "harm": harm}
-
-
-def _formulas() -> list[dict[str, Any]]:
-    pure = float(np.asarray(noisy_max_epsilon(width=1.0, sensitivity=1e-3, sigma=0.1, candidates=365)))
-    run: dict[str, Any] = {"sensitivity": 1e-3, "sigma_threshold": 0.2, "sigma_query": 0.2 * math.sqrt(3)}
-    run |= {"below": 9, "above": 1}
-    shifted = float(np.asarray(transcript_epsilon(**run, threshold=1.5, lower=1.0, upper=2.0)))
-    unit = float(np.asarray(transcript_epsilon(**run, threshold=0.75, lower=0.0, upper=1.0)))
-    narrow = _printed_loss(lower=1.0, top=1.0, sign=-1.0, threshold=1.5)
-    wide = _printed_loss(lower=1.0, top=3.0, sign=-1.0, threshold=1.5)
+def _measure(part: Part, *, data: Path | None) -> Table:
+    """Rows of (unit, what, where, setting, wrong, true, harm)."""
+    pure = float(GaussianNoisyMax(UNIT, sigma=0.1).epsilon(candidates=365))
+    away = QueryFamily(lower=1.0, upper=2.0, sensitivity=SENSITIVITY)
+    shifted = float(gaussian(away, threshold=1.5, sigma=0.2).loss(9, 1))
+    unit = float(gaussian(UNIT, threshold=0.75, sigma=0.2).loss(9, 1))
+    narrow, wide = (_printed_loss(lower=1.0, top=top, sign=-1.0, threshold=1.5) for top in (1.0, 3.0))
     plus = _printed_loss(lower=0.0, top=1.0, sign=1.0, threshold=0.75)
-    away = "[1, 2], ρ = 1.5, σ_X = .2, t = 10"
-    noisy = "noisy max, σ = .1, d = 365, Δ = .001"
-    return [
-        _row("ε", "the log is missing", "printed: Sections 3.1, 3.2, A.1, A.2", noisy, math.exp(pure), pure),
-        _row("ε", "ψ with b − a for b, equal if a = 0", "printed: appendix A.2", away, narrow, shifted),
-        _row("ε", "ψ with b + a for b, equal if a = 0", "printed: Section 3.2", away, wide, shifted),
-        _row("ε", "β with +x for −x", "printed: Section 3.2", "[0, 1], ρ = .75, σ_X = .2, t = 10", plus, unit),
+    noisy, here, there = "noisy max, σ = .1, d = 365, Δ = .001", "[0, 1], ρ = .75", "[1, 2], ρ = 1.5"
+    run, fsrc = ", σ_X = .2, t = 10", counter_example()
+    many = f"[3, 5], ρ = 0, σ_X = .5, Δ = 1, ε = 1: {fsrc['rounds']:.0f} runs"
+    # log E[Φ(−x/√3)^(−2)], which the closed form claims to cover at ρ = a.
+    normal = 1 / math.sqrt(2 * math.pi)
+    moment, _ = quad(lambda x: normal * math.exp(-0.5 * x * x) / ndtr(-x / math.sqrt(3)) ** 2, -12, 30, limit=500)
+    closed, quoted = math.log(1 + 2 * math.sqrt(3) * math.pi), "quoted from Zhu–Wang: Section 2"
+    union, theorem = min(fsrc["union"], 1.0), fsrc["theorem"]
+    rows = [
+        ("ε", "the log is missing", "printed: Sections 3.1, 3.2, A.1, A.2", noisy, math.exp(pure), pure),
+        ("ε", "ψ with b − a for b, equal if a = 0", "printed: appendix A.2", there + run, narrow, shifted),
+        ("ε", "ψ with b + a for b, equal if a = 0", "printed: Section 3.2", there + run, wide, shifted),
+        ("ε", "β with +x for −x", "printed: Section 3.2", here + run, plus, unit),
+        ("δ", "FSRC: what the theorem gives", "printed: Sections 3.3, A.3", many, theorem, fsrc["true"]),
+        ("δ", "its easy repair, n·δ", "not in the paper", many, union, fsrc["true"]),
+        ("log M₂", "closed form at ρ = 0", quoted, "σ_Z = √3·σ_X, ρ = a", closed, math.log(moment)),
     ]
+    table = pd.DataFrame(rows, columns=["unit", "what", "where", "setting", "wrong", "true"])
+    return table.assign(harm=np.where(table["wrong"] < table["true"], "unsafe", "loose"))
 
 
 def _printed_loss(*, lower: float, top: float, sign: float, threshold: float) -> float:
@@ -101,64 +102,28 @@ def counter_example() -> dict[str, float]:
     {'rounds': 758.0, 'theorem': 0.00135, 'union': 1.02322, 'true': 0.57633}
     """
     budget = 1.0
-    usual = transcript_epsilon(
-        lower=3.0,
-        upper=5.0,
-        sensitivity=1.0,
-        threshold=0.0,
-        sigma_threshold=0.5,
-        sigma_query=math.sqrt(3) / 2,
-        below=0,
-        above=1,
-    )
+    usual = gaussian(QueryFamily(lower=3.0, upper=5.0, sensitivity=1.0), threshold=0.0, sigma=0.5).loss(0, 1)
     theorem = float(ndtr(-3.0))
-    rounds = math.ceil(budget / float(np.asarray(usual))) - 1
+    rounds = math.ceil(budget / float(usual)) - 1
     ever, neighbour = (-math.expm1(rounds * math.log1p(-float(ndtr(-value)))) for value in (3.0, 4.0))
     true = ever - math.exp(budget) * neighbour
     return {"rounds": float(rounds), "theorem": theorem, "union": rounds * theorem, "true": true}
 
 
-def _filter() -> list[dict[str, Any]]:
-    found = counter_example()
-    setting = f"[3, 5], ρ = 0, σ_X = .5, Δ = 1, ε = 1: {found['rounds']:.0f} runs"
-    return [
-        _row(
-            "δ", "FSRC: what the theorem gives", "printed: Sections 3.3, A.3", setting, found["theorem"], found["true"]
-        ),
-        _row("δ", "its easy repair, n·δ", "not in the paper", setting, min(found["union"], 1.0), found["true"]),
-    ]
-
-
-def _moment() -> dict[str, Any]:
-    """log E[Φ(−x/√3)^(−2)], which the closed form claims to cover at ρ = a."""
-    found = quad(
-        lambda x: math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi) / ndtr(-x / math.sqrt(3)) ** 2, -12, 30, limit=500
-    )
-    printed = math.log(1 + 2 * math.sqrt(3) * math.pi)
-    where = "quoted from Zhu–Wang: Section 2"
-    return _row("log M₂", "closed form at ρ = 0", where, "σ_Z = √3·σ_X, ρ = a", printed, math.log(found[0]))
-
-
 def _draw(table: Table) -> Any:
     """Wrong and true side by side, one axis per unit."""
     units = list(dict.fromkeys(table["unit"]))
-    counts = [int((table["unit"] == unit).sum()) for unit in units]
-    figure, axes = panels(
-        len(units),
-        width=10.5,
-        height=0.58 * len(table) + 0.75 * len(units) + 0.8,
-        height_ratios=[n + 0.4 for n in counts],
-    )
+    ratios = [int((table["unit"] == unit).sum()) + 0.4 for unit in units]
+    height = 0.58 * len(table) + 0.75 * len(units) + 0.8
+    figure, axes = panels(len(units), width=10.5, height=height, height_ratios=ratios)
     ticks = {"ε": [0.01, 0.03, 0.1, 0.3, 1], "δ": [0.001, 0.01, 0.1, 1], "log M₂": [2.45, 2.5, 2.55, 2.6]}
     for axis, unit in zip(axes[:, 0], units, strict=True):
         rows = table[table["unit"] == unit].reset_index(drop=True)
         for spot, row in enumerate(rows.itertuples()):
             axis.plot([row.wrong, row.true], [spot, spot], "-", color="#999999", lw=1.4, zorder=1)
             repair = row.where == "not in the paper"
-            colour, label = (
-                (COLOURS["fsrc split"], "repair") if repair else (COLOURS["per run"], "as printed or quoted")
-            )
-            axis.plot([row.wrong], [spot], "P" if repair else "X", color=colour, ms=9, label=label)
+            mark, colour, said = ("P", "fsrc split", "repair") if repair else ("X", "per run", "as printed or quoted")
+            axis.plot([row.wrong], [spot], mark, color=COLOURS[colour], ms=9, label=said)
             axis.plot([row.true], [spot], "o", color="black", ms=7, label="true")
         names = [f"{row.what}\n{row.where}; {row.setting}" for row in rows.itertuples()]
         axis.set_yticks(range(len(rows)), [subscripts(name) for name in names], fontsize=8.5)
@@ -180,10 +145,6 @@ def _caption(table: Table) -> str:
     )
 
 
-def _numbers(table: Table) -> Table:
-    return table[["what", "where", "setting", "unit", "wrong", "true", "harm"]]
-
-
 def _claims(table: Table) -> Iterator[Claim]:
     for row in table[table["where"] != "not in the paper"].itertuples():
         says, rule = SAYS[row.unit]
@@ -202,17 +163,16 @@ def _claims(table: Table) -> Iterator[Claim]:
 
 CORRECTIONS = Figure(
     title="Corrections: what is printed, and what is true",
-    parts=_parts,
+    parts=lambda size, *, data: [{"kind": "all"}],
     measure=_measure,
     draw=_draw,
     caption=_caption,
-    numbers=_numbers,
+    numbers=lambda table: table[["what", "where", "setting", "unit", "wrong", "true", "harm"]],
     claims=_claims,
 )
 
 # --- in code ---------------------------------------------------------------------------------------------------------
 
-SENSITIVITY = 1e-3
 #: (σ, d) of noisy max and (σ_X, ρ, t) of above threshold.
 NOISY_MAX = ((0.3, 365), (0.1, 365), (0.05, 365))
 THRESHOLDS = ((0.25, 0.5, 3), (0.25, 0.5, 1000), (0.25, 0.5, 100_000))
@@ -259,8 +219,8 @@ def _noisy_max(mp: Any, sigma: float, candidates: int) -> tuple[float, float, st
         )
 
     found = float(mp.log(integral(2 * SENSITIVITY) / integral(0.0)))
-    true = noisy_max_epsilon(width=1.0, sensitivity=SENSITIVITY, sigma=sigma, candidates=candidates)
-    return found, float(np.asarray(true)), f"noisy max, σ = {sigma:g}, d = {candidates}"
+    true = GaussianNoisyMax(UNIT, sigma=sigma).epsilon(candidates=candidates)
+    return found, float(true), f"noisy max, σ = {sigma:g}, d = {candidates}"
 
 
 def _threshold(mp: Any, sigma: float, threshold: float, step: int) -> tuple[float, float, str]:
@@ -278,17 +238,8 @@ def _threshold(mp: Any, sigma: float, threshold: float, step: int) -> tuple[floa
         )
 
     found = float(mp.log(integral(SENSITIVITY) / integral(0.0)))
-    true = transcript_epsilon(
-        lower=0.0,
-        upper=1.0,
-        sensitivity=SENSITIVITY,
-        threshold=threshold,
-        sigma_threshold=sigma,
-        sigma_query=noise,
-        below=step - 1,
-        above=1,
-    )
-    return found, float(np.asarray(true)), f"above threshold, σ_X = {sigma:g}, ρ = {threshold:g}, t = {step:,}"
+    true = gaussian(UNIT, threshold=threshold, sigma=sigma).loss(step - 1, 1)
+    return found, float(true), f"above threshold, σ_X = {sigma:g}, ρ = {threshold:g}, t = {step:,}"
 
 
 def right(table: Table) -> Any:

@@ -29,20 +29,16 @@ from dpselect.paper.online import tuned_settings
 from dpselect.paper.passes import (
     Days,
     Passes,
-    Verdicts,
     answered,
     f1_scores,
+    gaussian,
     in_all_cost,
     most_rounds,
-    pure_days,
-    reserve_days,
+    published_curve,
     reserve_of,
-    rounds_days,
-    run_curve,
     tops_days,
     verdicts_of,
 )
-from dpselect.paper.published import gaussian
 from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 
 #: How each method is drawn and called.
@@ -70,16 +66,16 @@ def _days(method: str, passes: Passes, *, series: Series, budget: float) -> Days
     """How many days each pass is answered for."""
     watch, days = passes.watch, len(passes.verdicts)
     if method == "tuned":
-        return pure_days(passes, budget=budget)
+        return passes.pure_days(budget=budget)
     if method == "exponential":
         # Under one threshold only ⊤ add to the cost: the next question is asked if one more ⊤ fits.
         tops = most_rounds(lambda n: float(watch.loss(days, n)), budget=budget, most=days)
         return tops_days(passes.verdicts, tops=tops)
-    curve = run_curve(population=series.population, threshold=watch.threshold, sigma_threshold=watch.scales[0])
+    curve = published_curve(watch)
     if method == "fsrc":
-        return reserve_days(passes, budget=budget, reserve=reserve_of(curve, delta=series.delta))
+        return passes.reserve_days(budget=budget, reserve=reserve_of(curve, delta=series.delta))
     runs = most_rounds(lambda n: float(in_all_cost(curve, rounds=n, delta=series.delta)), budget=budget, most=days)
-    return rounds_days(passes, rounds=runs)
+    return passes.rounds_days(rounds=runs)
 
 
 def scores(
@@ -93,7 +89,7 @@ def scores(
 ) -> Iterator[tuple[int, float, FloatArray]]:
     """(Setting, budget, F1 of each pass), the budget enforced."""
     truth, fresh = series.values >= settings[0].threshold, method != "exponential"
-    answers: Verdicts = verdicts_of(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
+    answers = verdicts_of(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
     for place, watch in enumerate(settings):
         passes = Passes(watch, answers[:, place])
         for budget in budgets:
@@ -248,22 +244,14 @@ def _draw_rare(table: Table) -> Any:
     return figure
 
 
-def _rare_caption(table: Table) -> str:
-    return (
-        f"A stream made for this figure, N = {POPULATION:,}: ordinary values near .3, {ALARMS} alarms at .8, ρ = "
-        f"{ALARM:g}. Each method at its best setting in hindsight; releasing all takes the noise that ε asks for."
-    )
-
-
-def _rare_numbers(table: Table) -> Table:
-    return table.pivot(index=["length", "budget"], columns="method", values="f1").reset_index()
-
-
 RARE = Figure(
     title="Rare events: where a sparse vector pays",
     parts=_rare_parts,
     measure=_rare,
     draw=_draw_rare,
-    caption=_rare_caption,
-    numbers=_rare_numbers,
+    caption=lambda table: (
+        f"A stream made for this figure, N = {POPULATION:,}: ordinary values near .3, {ALARMS} alarms at .8, ρ = "
+        f"{ALARM:g}. Each method at its best setting in hindsight; releasing all takes the noise that ε asks for."
+    ),
+    numbers=lambda table: table.pivot(index=["length", "budget"], columns="method", values="f1").reset_index(),
 )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpselect.report.record import NOT_PRIVATE, Report
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.privacy.family import QueryFamily
+    from dpselect.report.record import Report
 
 
 def shown(number: Fraction) -> str:
@@ -74,6 +74,8 @@ class _Line(NamedTuple):
 
 
 def _paragraphs(report: Report) -> Iterator[_Line]:
+    from dpselect.report.record import NOT_PRIVATE  # brings NumPy, which help does without
+
     if report.noise == "reproducible":
         yield _Line(NOT_PRIVATE, "bold red", indent=0)
         yield _Line()
@@ -97,7 +99,7 @@ def report_text(report: Report) -> str:
     """The report as plain text, for ``print`` and for logs.
 
     >>> from dpselect.report.guarantee import Guarantee
-    >>> from dpselect.report.record import Finding
+    >>> from dpselect.report.record import Finding, Report
     >>> found = Finding(question="Which day?", answer="2013-01-20")
     >>> print(report_text(Report(title="Peak", findings=(found,), guarantee=Guarantee(epsilon=0.1))))
     Which day?
