@@ -74,6 +74,7 @@ def test_the_command_leaves_readings_and_a_file_and_says_what_to_type_next(
     record = json.loads(capsys.readouterr().out)
     assert record["noise"] == "private"
     assert all(Path(record[name]).is_file() for name in ("page", "readings", "homes"))
+    assert 'ledger = "homes.ledger"' in Path(record["homes"]).read_text()
 
 
 def test_the_demonstration_leaves_other_peoples_readings_alone(tmp_path: Path) -> None:

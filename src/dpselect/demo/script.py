@@ -13,8 +13,10 @@ import numpy as np
 
 from dpselect import files
 from dpselect.dataset import Dataset, Peak, Watch
+from dpselect.dataset.book import open_book
 from dpselect.dataset.file import FILE, file_text
 from dpselect.demo.city import FIRST_DAY, simulate_city
+from dpselect.errors import InvalidParameter, LedgerError, SourceError
 from dpselect.mechanisms.outcomes import Noise
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.privacy.classical import upward
@@ -28,6 +30,8 @@ from dpselect.tables import BoundedQuery
 #: What is public about the city, and the two questions.
 CAP, UNIT, LINE = 20, "kWh", 14
 PEAK_EPSILON, WATCH_BUDGET = 0.5, 1.0
+#: What may be spent on the city afterwards, through the data-set file.
+NEXT_TOTAL = 4
 
 _READINGS = files.Kind("readings", (".csv",), (b'"meter","day","kwh"\n',))
 
@@ -114,6 +118,7 @@ def run_demo(
     peak = dataset.peak(epsilon=PEAK_EPSILON)
     step("On which days was the line crossed?", 0.6)
     watch = dataset.watch(threshold=LINE, budget=WATCH_BUDGET)
+    _keep_ledger(homes, facts)
     step("Writing the report", 0.9)
     truth = dataset.read(dataset.candidates())
     found, marked = _peak_found(peak, truth), _days_found(watch, truth)
@@ -130,6 +135,19 @@ def run_demo(
         homes=homes.resolve(),
         noise=peak.noise,
     )
+
+
+def _keep_ledger(homes: Path, facts: dict[str, Any]) -> None:
+    """A ledger for whatever is asked next through the data-set file; the demonstration's own answers are apart.
+
+    One that is there is kept, with what was charged to it; without SQLAlchemy there is none.
+    """
+    place = homes.with_suffix(".ledger")
+    try:
+        open_book(place, name=homes.stem, total=NEXT_TOTAL).close()
+    except (SourceError, LedgerError, InvalidParameter):
+        return
+    files.write(homes, file_text(homes, facts | {"ledger": place, "total": NEXT_TOTAL}), FILE)
 
 
 def _write_readings(city: Any, place: Path) -> None:
