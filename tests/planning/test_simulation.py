@@ -197,3 +197,26 @@ def test_losses_by_a_plain_sum_rank_settings_as_the_bounds_do(family):
     exact = transcript_losses(family, settings)(below, above)
     np.testing.assert_allclose(plain_losses(family, settings, detail="rough")(below, above), exact, rtol=0.03)
     np.testing.assert_allclose(plain_losses(family, settings, detail="exact")(below, above), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rare", ["above", "below"])
+def test_long_rationed_streams_are_simulated_in_blocks_as_they_are_question_by_question(monkeypatch, rare):
+    """Prices held for a thousandth of the questions against a price for each, on the same noise."""
+    from dpselect.composition.ration import Ration
+    from dpselect.planning import simulation
+
+    values = np.resize(VALUES, 5000)
+    scales = (0.005, 0.1, 0.0, 1.0)
+    settings = Settings(ExponentialAboveThreshold, THRESHOLD, *(np.array([value]) for value in scales))
+    share = float((values >= THRESHOLD).mean())
+    expected = 5000 * (share if rare == "above" else 1 - share)
+    ration = Ration(questions=5000, expected=(expected / 3,) * 3, together=1.5, hold=(0.5, 2.0), lean=0.2, rare=rare)
+    noise = StandardNoise.drawn(EXPONENTIAL, length=5000, passes=60, generator=np.random.default_rng(2), lines=1)
+    given_ = {"each": np.array([1e-4, 1e-4]), "budget": 4.0, "values": values, "noise": noise}
+    coarse = simulation.simulate_rationed(settings, ration, **given_)
+    monkeypatch.setattr(simulation, "_BLOCKS", 10**9)
+    fine = simulation.simulate_rationed(settings, ration, **given_)
+    assert coarse.f1.mean() == pytest.approx(fine.f1.mean(), abs=0.003)
+    assert coarse.spent.mean() == pytest.approx(fine.spent.mean(), rel=0.01)
+    assert coarse.claimed.mean() == pytest.approx(fine.claimed.mean(), rel=0.01)
+    assert 0.2 < fine.f1.mean() < 0.99

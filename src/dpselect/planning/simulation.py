@@ -31,6 +31,8 @@ _DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], FloatArray]] 
 
 #: Numbers per temporary, so that they stay in the cache.
 _ABREAST = 1 << 15
+#: A rationed stream is walked in about so many steps.
+_BLOCKS = 1000
 #: From this length on, leaping wins.
 LONG = 4096
 
@@ -313,29 +315,33 @@ def simulate_rationed(
     """Passes of one setting under one noisy threshold, each question with the noise that what is left allows.
 
     ``each`` is what noise of scale one costs: of the threshold, and of a question answered ⊤ (⊥ where that is rare).
+    In streams of more than a thousand questions those of a thousandth share their price, which hardly moves among them.
     """
     of_line = float(settings.scale_threshold[0])
     side = 1.0 if ration.rare == "above" else -1.0
     truth = values >= settings.threshold
     # Measured from the threshold, so that the other side is the same with the sign changed.
-    distances = (side * (np.clip(values, settings.lower[0], settings.upper[0]) - settings.threshold)).tolist()
+    distances = side * (np.clip(values, settings.lower[0], settings.upper[0]) - settings.threshold)
     line = of_line * noise.lines[0]
     passes = len(line)
     left = np.full(passes, budget - each[0] / of_line)
     count, hits, claimed = np.zeros(passes), np.zeros(passes), np.zeros(passes)
-    going = np.full(passes, left[0] > 0.0)
-    if going[0]:
-        for t, distance in enumerate(distances):
-            price = ration.price(t, count, left=left)
-            scale = each[1] / price
-            rare = distance + scale * (noise.questions[t] - ration.lean) >= line + settings.kind.offset(of_line, scale)
-            left -= np.where(rare, price, 0.0)
-            count += rare
-            above = rare if side > 0 else ~rare
-            claimed += above
-            if truth[t]:
-                hits += above
-    answered = np.full(passes, float(len(values)) if going[0] else 0.0)
+    block = max(1, len(values) // _BLOCKS)
+    starts = range(0, len(values), block) if left[0] > 0.0 else range(0)
+    for start in starts:
+        rows = slice(start, start + block)
+        part = ration.price(start, count, left=1.0)
+        scale = each[1] / (part * left)
+        level = line + settings.kind.offset(of_line, scale) + ration.lean * scale
+        rare = distances[rows, None] + scale * noise.questions[rows] >= level
+        found = rare.sum(axis=0)
+        # Each takes its part of what the ones before it left.
+        left *= np.power(1.0 - part, found)
+        count += found
+        right = rare[truth[rows]].sum(axis=0)
+        claimed += found if side > 0 else len(rare) - found
+        hits += right if side > 0 else np.count_nonzero(truth[rows]) - right
+    answered = np.full(passes, float(len(values)) if len(starts) else 0.0)
     true = float(truth.sum())
     scores = f1_scores(hits, claimed=claimed, true=true)
     f1, answers, claims, spent, right = (one[None, :] for one in (scores, answered, claimed, budget - left, hits))

@@ -170,7 +170,7 @@ class StreamTuner:
         """
         length = self._job.count
         if self._contender.rationed:
-            noise = self._noise(1, passes_for(length, total=_CHOICE, least=50, most=200))
+            noise = self._noise(1, passes_for(length, total=_CHOICE, least=50, most=100))
             found = rationed(self._job, epsilon=self._epsilon)
             found = self._best_of([replace(found, hold=hold, lean=_LEANS[1]) for hold in _HOLDS], noise)
             on_progress(0.5)
