@@ -45,7 +45,7 @@ def test_a_job_from_a_file(capsys, tmp_path):
         (["plan", "--candidates", "9", "--epsilon", "1"], "sensitivity"),
         (["plan", "--epsilon", "1", "--sensitivity", "0.1"], "count must be"),
         ([*LARGEST, "--threshold", "0.5"], "not both"),
-        ([*LARGEST, "--public"], "--profile"),
+        ([*LARGEST, "--public"], "--like"),
         (["plan", "--candidates", "60", "--sensitivity", "1/1000"], "epsilon must be given"),
         (["plan", "--candidates", "60", "--sensitivity", "1/1000", "--epsilon", "1e-7"], "epsilon must be at least"),
         ([*LARGEST, "--model", "rosy"], "kind must be one of"),
@@ -77,3 +77,71 @@ def test_a_saved_plan_can_be_watched_with(capsys, tmp_path, monkeypatch):
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert last["questions"] == 3
     assert last["spent"] <= 2.0
+
+
+@pytest.fixture
+def homes(tmp_path):
+    """A data set of which nothing but the description is there."""
+    place = tmp_path / "homes.toml"
+    facts = 'user = "meter"\ntime = "at"\nvalue = "kwh"\ncap = 50\npopulation = 5000\nunit = "kWh"\n'
+    place.write_text(f'rows = "nowhere.csv"\n{facts}start = 2013-01-01\nend = 2013-12-31\n')
+    return place
+
+
+def test_a_plan_is_made_from_a_data_set_file_and_looks_at_no_row(capsys, homes, tmp_path):
+    saved = tmp_path / "plan.toml"
+    asked = [
+        "plan",
+        str(homes),
+        "--threshold",
+        "12",
+        "--budget",
+        "1",
+        "--expect",
+        "10%",
+        "--save",
+        str(saved),
+        "--json",
+    ]
+    assert main([*asked, "--only", "exponential-rationed"]) == 0
+    job = json.loads(capsys.readouterr().out)["job"]
+    assert (job["count"], job["threshold"], job["share"]) == (365, 0.24, 0.1)
+    plan = load_plan(saved)
+    assert plan.unit == 50.0
+    assert plan.family.sensitivity == pytest.approx(1 / 5000)
+    assert main(["plan", str(homes), "--epsilon", "0.1", "--range", "5", "15", "--json", "--save", str(saved)]) == 0
+    assert json.loads(capsys.readouterr().out)["job"]["public"] == {"model": "seasonal", "low": 0.1, "high": 0.3}
+    assert load_plan(saved).asked == "largest"
+
+
+def test_a_data_set_says_what_need_not_be_said(capsys, homes, tmp_path):
+    for more, message in (
+        (["--sensitivity", "0.1"], "--sensitivity"),
+        (["--candidates", "9"], "--candidates"),
+        (["--expect", "10%"], "--expect"),
+    ):
+        assert main(["plan", str(homes), "--epsilon", "0.1", *more]) == 2
+        assert message in capsys.readouterr().err
+    rows = tmp_path / "rows.csv"
+    rows.write_text("meter,at,kwh\n")
+    assert main(["plan", str(rows), "--epsilon", "0.1"]) == 2
+    assert "homes.toml" in capsys.readouterr().err
+
+
+def test_from_a_data_set_to_a_plan_to_an_answer(capsys, homes):
+    days = [f"2013-01-{day:02d}" for day in range(1, 32)]
+    rows = [f"m{person},{day},{30 if day[-2:] in ('07', '20') else 3}" for day in days for person in range(20)]
+    (homes.parent / "rows.csv").write_text("\n".join(["meter,at,kwh", *rows]) + "\n")
+    described = homes.read_text().replace("nowhere", "rows").replace("12-31", "01-31").replace("5000", "20")
+    homes.write_text(described)
+    saved = homes.parent / "plan.toml"
+    asked = ["plan", str(homes), "--threshold", "15", "--budget", "400", "--only", "exponential-rationed", "--json"]
+    assert main([*asked, "--save", str(saved)]) == 0
+    capsys.readouterr()
+    assert main(["watch", str(homes), "--plan", str(saved), "--json"]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["period"] for one in answers[:-1] if one["answer"] == "above"] == ["2013-01-07", "2013-01-20"]
+    assert main(["plan", str(homes), "--epsilon", "400", "--json", "--save", str(saved)]) == 0
+    capsys.readouterr()
+    assert main(["peak", str(homes), "--plan", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["answer"] in ("2013-01-07", "2013-01-20")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,12 +12,16 @@ from cyclopts import Group, Parameter
 
 from dpselect import files
 from dpselect.cli import screen
-from dpselect.cli.options import AsJson, Count, Family, Number, ReportFile
+from dpselect.cli.knowledge import Expected, Knowledge, Range  # noqa: F401 - read in the options that are taken over
+from dpselect.cli.options import AsJson, Count, Family, Number, Periods, ReportFile
 from dpselect.errors import DPSelectError, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
+    from dpselect.planning import Model, Profile
     from dpselect.planning.job import Job
     from dpselect.planning.planner import Comparison
+    from dpselect.privacy.family import QueryFamily
+    from dpselect.tables import BoundedQuery
 
 _PLAN = files.Kind("plan", (".toml", ".json"), (b"",))
 
@@ -45,95 +50,106 @@ class Asked:
     delta
         0 is pure, and what is meant if left out.
     candidates
-        Which of D is largest?
+        Which of D is largest? Those of the data set if left out.
     questions
-        Which of N questions reach the threshold? The length of the profile if left out.
+        Which of N questions reach the threshold? The periods of the data set, or the length of --like, if left out.
     threshold
-        The public line.
-    share
-        Expected share of questions at or above it.
+        The public line; in the readings' unit where a data set is named.
     wanted
         The F1, or accuracy, to reach at the least ε.
     """
 
-    epsilon: Number | None = None
+    epsilon: Annotated[Number | None, Parameter(name=("--epsilon", "--budget"))] = None
     delta: Number | None = None
     candidates: Count | None = None
     questions: Count | None = None
     threshold: Number | None = None
-    share: Number | None = None
     wanted: Number | None = None
 
-    def job(self, family: Family, known: Known) -> Job:
-        """The job these options describe."""
+    def job(self, queries: QueryFamily, known: Known, *, unit: Fraction = Fraction(1), count: int = 0) -> Job:
+        """The job these options describe, on the scale of the queries, of which one is ``unit`` in the readings'."""
         from dpselect.planning.job import Job
+        from dpselect.planning.knowledge import Profile
         from dpselect.report.rounding import no_more_than
 
-        queries = family.family()
         if self.candidates is not None and (self.questions is not None or self.threshold is not None):
             raise InvalidParameter(
                 "give --candidates (which is largest), or --threshold (which cross it), and not both"
             )
         if self.questions is not None and self.threshold is None:
             raise InvalidParameter("--questions needs --threshold beside it")
+        public = known.public_knowledge(unit=unit)
+        number = (
+            count or self.candidates or self.questions or (len(public.values) if isinstance(public, Profile) else 0)
+        )
+        if self.threshold is None:
+            refuse_given("which is largest; name a --threshold, or", expect=known.expect)
         return Job(
             asked="largest" if self.threshold is None else "crossings",
             family=queries,
-            count=self.candidates or self.questions or 0,
+            count=number,
             epsilon=None if self.epsilon is None else no_more_than(self.epsilon),
             delta=no_more_than(self.delta or 0),
-            threshold=None if self.threshold is None else float(self.threshold),
-            share=None if self.share is None else float(self.share),
-            public=known.public_knowledge(),
+            threshold=None if self.threshold is None else float(self.threshold / unit),
+            share=None if known.expect is None else known.share(questions=number),
+            public=public,
             outlook=known.outlook,
             wanted=None if self.wanted is None else float(self.wanted),
         )
 
 
-@Parameter(name="*", group=Group("What is public", sort_key=3))
+@Parameter(name="*", group=Group("What is known beforehand (all of it public)", sort_key=3))
 @dataclass(frozen=True, kw_only=True)
-class Known:
-    """What is known beforehand about the values.
+class Known(Knowledge):
+    """What is public about the series; where nothing is said, something cautious is supposed.
 
     Parameters
     ----------
-    profile
-        Past values: one number per line, a JSON list, or a CSV file with --column.
-    public
-        I declare that anyone may see the profile.
-    column
-        Column of the profile.
+    expect
+        How many reach the line: a share, or a number of questions. One in ten is supposed.
+    like
+        Past values, or another series of the same kind: one number per line, a JSON list, or CSV with --column.
     maximum
-        A public number that the profile is divided by.
+        A public number that --like is divided by.
     model
-        worst-case, uniform or seasonal, without a profile.
+        worst-case, uniform or seasonal, without --like.
     margin
         For the worst case: how near the values come.
     outlook
         Whether the level may change; changing if left out.
     """
 
-    profile: Annotated[Path | None, Parameter(metavar="FILE")] = None
-    public: bool = False
-    column: str | None = None
+    expect: Annotated[Expected | None, Parameter(name=("--expect", "--share"))] = None
+    like: Annotated[Path | None, Parameter(name=("--like", "--profile"), metavar="FILE")] = None
     maximum: Number | None = None
     model: Annotated[str | None, Parameter(metavar="KIND")] = None
     margin: Number | None = None
     outlook: Literal["changing", "steady"] = "changing"
 
-    def public_knowledge(self) -> Any:
-        """The profile, or a model."""
-        from dpselect.planning.knowledge import Model, read_profile
+    def share(self, *, questions: int) -> float | None:
+        """The expected share above the line."""
+        from dpselect.dataset.known import Known as Public
 
-        if self.profile is not None:
-            refuse_given("a profile", model=self.model, margin=self.margin)
-            divisor = None if self.maximum is None else float(self.maximum)
-            return read_profile(self.profile, public=self.public, column=self.column, maximum=divisor)
-        unused = {"public": self.public or None, "column": self.column, "maximum": self.maximum}
-        refuse_given("a model; name a --profile, or", **unused)
+        return Public(expect=self.expect).share(questions=questions)
+
+    def public_knowledge(self, *, unit: Fraction) -> Profile | Model:
+        """The series, or a model, on the scale of the queries."""
+        from dpselect.planning.knowledge import Model, Profile
+
+        if self.like is not None:
+            refuse_given("--like", model=self.model, margin=self.margin)
+        else:
+            refuse_given("a model; name a series with --like, or", maximum=self.maximum)
+        found = self.known().public(unit=unit)
+        if isinstance(found, Profile):
+            divisor = float(self.maximum or 1)
+            return Profile(tuple(value / divisor for value in found.values), public=True)
+        if self.model is None and self.margin is None:
+            return found
+        refuse_given("another model than the seasonal one", range=self.between)
         return Model(
             kind=self.model or "seasonal",  # type: ignore[arg-type]  # another word is refused there
-            margin=None if self.margin is None else float(self.margin),
+            margin=None if self.margin is None else float(self.margin / unit),
         )
 
 
@@ -172,10 +188,15 @@ class Output:
 
 
 def plan(
+    data: Annotated[
+        str | None, Parameter(metavar="HOMES.toml", help="A data-set file, of which nothing is read.")
+    ] = None,
+    /,
     *,
     asked: Asked = Asked(),  # noqa: B008 - frozen
     family: Family = Family(),  # noqa: B008
     known: Known = Known(),  # noqa: B008
+    periods: Periods = Periods(),  # noqa: B008
     job: Annotated[Path | None, Parameter(metavar="FILE.toml", help="All of this from a file.")] = None,
     output: Output = Output(),  # noqa: B008
     seed: Annotated[int, Parameter(help="Of the simulations; nothing private is drawn.")] = 1,
@@ -183,11 +204,15 @@ def plan(
 ) -> None:
     """Which mechanism, how much noise, what accuracy: every contender tuned and ranked, on public knowledge only.
 
-    Which one is largest, and which ones reach a line:
+    For a data set, of which only the public facts are looked at; then `watch --plan`, or `peak --plan`:
+
+      $ dpselect plan homes.toml --threshold 12 --budget 1 --expect 10% --save plan.toml
+
+    Which one is largest, and which ones reach a line, without a data set:
 
       $ dpselect plan --candidates 365 --epsilon 0.1 --sensitivity 1/6946 --monotone
 
-      $ dpselect plan --profile 2011.csv --column registered --maximum 6946 --public
+      $ dpselect plan --like 2011.csv --column registered --maximum 6946 --public
         --threshold 0.575 --epsilon 1 --sensitivity 1/6946 --save plan.toml
 
     In Python: planning.compare(Job(…)); planning.load_plan("plan.toml").mechanism().
@@ -195,17 +220,26 @@ def plan(
     from dpselect.planning.job import load_job
     from dpselect.planning.planner import compare
 
-    output.check(inputs=(known.profile, job))
+    output.check(inputs=(*known.inputs, job, None if data is None else Path(data)))
+    unit = None
     if job is not None:
-        said = {"sensitivity": family.sensitivity, "profile": known.profile, "model": known.model}
+        said = {"sensitivity": family.sensitivity, "like": known.like, "model": known.model, "data": data}
         refuse_given("--job; change the file, or", **asdict(asked), **said, margin=known.margin)
         wanted = load_job(job)
+    elif data is not None:
+        said = {"sensitivity": family.sensitivity, "lower": family.lower, "upper": family.upper}
+        counted = {"candidates": asked.candidates, "questions": asked.questions, "monotone": family.monotone or None}
+        refuse_given("a data-set file, which says it", **said, **counted)
+        public = _public_side(data, periods)
+        unit = float(public.natural_unit)
+        wanted = asked.job(public.family, known, unit=public.natural_unit, count=len(public))
     else:
-        wanted = asked.job(family, known)
+        wanted = asked.job(family.family(), known)
     with screen.progress("tuning every contender") as move:
         chosen_few = None if output.only is None else [name.strip() for name in output.only.split(",")]
         comparison = compare(wanted, contenders=chosen_few, seed=seed, on_progress=move)
     chosen = comparison.best if output.contender is None else comparison.plan(output.contender)
+    chosen = replace(chosen, unit=unit)
     written: dict[str, Any] = {}
     if output.save is not None:
         written["saved"] = str(chosen.save(output.save))
@@ -216,6 +250,19 @@ def plan(
     _show(comparison)
     for what, place in written.items():
         screen.notice(f"{what}: {place}", style="green")
+
+
+def _public_side(data: str, periods: Periods) -> BoundedQuery:
+    from dpselect.dataset import Dataset
+    from dpselect.dataset.file import is_file
+
+    if not is_file(data):
+        raise InvalidParameter(
+            f"a plan is made from a data-set file such as homes.toml, not from rows; got {data!r}: write one with "
+            "`dpselect describe`"
+        )
+    dataset = Dataset.open(data)
+    return dataset.public_side(periods.of(dataset))
 
 
 def _pictures(comparison: Comparison, *, plot: Path | None, report: Path | None, seed: int) -> dict[str, str]:

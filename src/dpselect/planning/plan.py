@@ -106,6 +106,24 @@ class Plan:
         kept = {name: tuple(value) if isinstance(value, list) else value for name, value in self.parameters.items()}
         object.__setattr__(self, "parameters", kept)
 
+    def __str__(self) -> str:
+        """What it is, in a line or two.
+
+        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+        >>> print(Plan(contender="permute-and-flip", asked="largest", family=family, count=365, epsilon=0.1,
+        ...            parameters={"scale": 0.02}))
+        Permute-and-flip for the largest of 365, ε = 0.1
+        """
+        what = f"the largest of {self.count}"
+        if self.threshold is not None:
+            what = f"{self.count} questions at {self.threshold * (self.unit or 1.0):.6g}"
+        promise = f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+        told = f"{self.title} for {what}, {promise}"
+        if self.prediction is not None:
+            score = "accuracy" if self.threshold is None else "F1"
+            told += f"\nexpected: {score} {self.prediction.score:.3f} ± {self.prediction.uncertainty:.3f}"
+        return told
+
     @property
     def sparse(self) -> SparseContender | None:
         """The sparse vector's kind, or None for one release."""
