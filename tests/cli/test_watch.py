@@ -120,7 +120,7 @@ def test_a_stream_is_answered_line_by_line(dpselect: Callable[..., object]) -> N
     summary = ran.lines[-1]
     assert (summary["stopped"], summary["questions"], summary["above"]) == ("end of input", 4, 2)
     assert (summary["spent"], summary["budget"], summary["noise"]) == (ran.lines[-2]["spent"], 1.0, "private")
-    assert summary["mechanism"] == "exponential-kept"
+    assert summary["mechanism"] == "exponential-rationed"
     assert summary["expected_f1"] > summary["guess_f1"]
 
 
