@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +74,68 @@ def test_a_pipe_is_refused_at_once(tmp_path, name):
 def test_remote_csv_is_refused_by_name_with_what_to_do(place, backend):
     with pytest.raises(SourceError, match=r"download '.*readings\.csv.*' first, or store Parquet there"):
         open_source(place, backend=backend)
+
+
+class Ranges(SimpleHTTPRequestHandler):
+    """Files by parts, as engines ask for them; nothing is printed."""
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path.partition("?")[0]))
+        if not path.is_file():
+            self.send_error(404)
+            return
+        content = path.read_bytes()
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "bytes=0-")
+        first, last = (int(asked[1]) if asked[1] else None), (int(asked[2]) if asked[2] else None)
+        if first is None:
+            first, last = max(0, len(content) - last), None
+        last = len(content) - 1 if last is None else min(last, len(content) - 1)
+        self.send_response(206 if self.headers.get("Range") else 200)
+        self.send_header("Content-Length", str(last + 1 - first))
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        self.send_header("Accept-Ranges", "bytes")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content[first : last + 1])
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def website(tmp_path):
+    """The address of a server of the folder."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Ranges, directory=str(tmp_path))) as server:
+        worker = threading.Thread(target=server.serve_forever)
+        worker.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        worker.join()
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "polars"])
+def test_remote_parquet_is_read_through_the_engine(backend, website, tmp_path):
+    if backend == "duckdb":
+        try:
+            duckdb.connect().load_extension("httpfs")
+        except duckdb.Error:
+            pytest.skip("DuckDB's httpfs extension is not installed here")
+    rows = {"user": ["a", "b"], "at": ["2013-01-01", "2013-01-02"], "kwh": [1.0, 2.0]}
+    pq.write_table(pa.table(rows), tmp_path / "one.parquet")
+    pq.write_table(pa.table(rows | {"user": ["c", "d"]}), tmp_path / "two.parquet")
+    pq.write_table(pa.table(rows | {"kwh": [1, 2]}), tmp_path / "other.parquet")
+    question = Question(user="user", time="at", value="kwh", cap=10, grid=10, population=9)
+    days = Calendar("2013-01-01", "2013-01-02")
+    both = [f"{website}/one.parquet", f"{website}/two.parquet"]
+    assert bounded_query(open_source(both[0], backend=backend), question, days).totals == (1, 2)
+    assert bounded_query(open_source(both, backend=backend), question, days).totals == (2, 4)
+    for wrong in ([both[0], f"{website}/other.parquet"], f"{website}/none.parquet?sig={PASSWORD}"):
+        with pytest.raises(SourceError) as caught:
+            bounded_query(open_source(wrong, backend=backend), question, days)
+        assert PASSWORD not in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("place", ["x" * 10_000, "\0", "a\0.csv", "*" * 300, ["\0"], "duckdb://" + "x" * 9000])

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import duckdb
 import ibis
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -190,6 +191,17 @@ def test_a_table_of_ibis_with_types_from_its_first_row_is_refused(shape, tmp_pat
     connection.disconnect()
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_query_with_types_from_its_first_row_is_refused(shape, tmp_path):
+    sqlite_file(tmp_path / "t", shape, PAGES)
+    connection = ibis.sqlite.connect(tmp_path / "t")
+    asked = connection.sql("SELECT visitor, page FROM t")
+    for table in (asked, asked.filter(asked["page"] == asked["page"])):
+        with pytest.raises(SourceError, match="types of its first row"):
+            bounded_query(table, VISITS, LIST)
+    connection.disconnect()
+
+
 WALL, ZONED = datetime(2013, 1, 2, 0, 30), datetime(2013, 1, 2, 0, 30, tzinfo=timezone(timedelta(hours=9)))
 
 
@@ -202,11 +214,13 @@ def frame(times):
 
 @pytest.mark.parametrize("backend", ["duckdb", "polars"])
 @pytest.mark.parametrize("others", [[WALL] * 5, [ZONED] * 5, [date(2013, 1, 2)] * 5])
-@pytest.mark.parametrize("one", [WALL, ZONED, date(2013, 1, 2), pd.Timestamp(WALL), pd.Timestamp(ZONED)])
+@pytest.mark.parametrize(
+    "one", [WALL, ZONED, date(2013, 1, 2), pd.Timestamp(WALL), pd.Timestamp(ZONED), np.datetime64(WALL)]
+)
 @pytest.mark.parametrize("first", [True, False])
 def test_times_with_and_without_a_zone_are_not_read_as_the_first_is(others, one, first, backend):
     def kind(time):
-        return isinstance(time, datetime), getattr(time, "tzinfo", None) is None
+        return isinstance(time, datetime), isinstance(time, date), getattr(time, "tzinfo", None) is None
 
     times = [None, one, *others, pd.NaT] if first else [*others, None, one]
     if kind(one) == kind(others[0]):

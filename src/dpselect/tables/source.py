@@ -106,7 +106,9 @@ def open_source(
         name = shown(Path(files[0]).name)
         if files[0].startswith(_REMOTE):
             name = shown(files[0])
-            likely = "the address, what you may read there, or DuckDB's httpfs extension, which it fetches once"
+            likely = "the address, or what you may read there"
+            if engine == "duckdb":
+                likely += ", or DuckDB's httpfs extension, which it fetches once"
         with engine_failures(
             f"reading {name} with {backend}",
             likely=likely,
@@ -378,6 +380,8 @@ def _refuse_mixed_times(frame: Any, arrow: Any) -> None:
 
 
 def _time_kind(value: Any) -> str | None:
+    if type(value).__name__ == "datetime64":  # NumPy's, which Arrow reads among others or not, as the first one is
+        return "numpy" if value == value else None
     if not isinstance(value, date) or value != value:
         return None
     if not isinstance(value, datetime):

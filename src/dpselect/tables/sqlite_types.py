@@ -10,6 +10,9 @@ from typing import Any
 
 from dpselect.errors import SourceError
 
+#: The attribute of a connection with the queries below, whose types do not come from rows.
+_OURS = "dpselect_typed_queries"
+
 
 def table_or_text(connection: Any, name: str, *, database: str | tuple[str, ...] | None = None) -> Any:
     """A table of a database, as Ibis opens it; in SQLite, columns without a declared type are cast to text."""
@@ -25,13 +28,22 @@ def table_or_text(connection: Any, name: str, *, database: str | tuple[str, ...]
     )
     place = _quoted(name) if database is None else f"{_quoted(database)}.{_quoted(name)}"
     schema = {column: connection._parse_type(kind or "text", True) for column, kind in declared.items()}
-    return connection.sql(f"SELECT {columns} FROM {place}", schema=schema)  # noqa: S608 - quoted
+    query = f"SELECT {columns} FROM {place}"  # noqa: S608 - quoted
+    vars(connection).setdefault(_OURS, set()).add(query)
+    return connection.sql(query, schema=schema)
 
 
 def refuse_untyped(table: Any) -> None:
     """Refuses an Ibis table on SQLite tables that have columns without a declared type."""
     import ibis.expr.operations as ops
 
+    for written in table.op().find((ops.SQLQueryResult, ops.SQLStringView)):
+        source = getattr(written, "source", None) or table.get_backend()
+        if source.name == "sqlite" and written.query not in vars(source).get(_OURS, ()):
+            raise SourceError(
+                "the columns of a query in SQL have the types of its first row on SQLite; make a view of it, and give "
+                "the database as sqlite:// with the view's name as the table"
+            )
     for found in table.op().find(ops.DatabaseTable):
         if found.source.name == "sqlite" and not all(
             _declared(found.source, found.name, found.namespace.database).values()
