@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -64,6 +65,8 @@ class Database:
             self._engine = _sqlite(self._file, self._log)
         else:
             self._engine = _postgresql(url, self._patience)
+        # One that nobody closed lets go of its connections (Python 3.13 warns), but never of those of a child's parent.
+        weakref.finalize(self, _let_go, self._engine, self._process).atexit = False
 
     def __reduce__(self) -> str:
         raise LedgerError("an open ledger is not copied or pickled; open it again where it is needed")
@@ -226,6 +229,11 @@ def _claimed(file: Path, *, create: bool) -> tuple[int, int]:
     if found.st_mode & 0o077:
         raise LedgerError(f"the ledger {file.name!r} is open to other users; run: chmod 600 {file.name}")
     return found.st_dev, found.st_ino
+
+
+def _let_go(engine: Engine, process: int) -> None:
+    if process == os.getpid():
+        engine.dispose()
 
 
 def _inode(file: Path) -> tuple[int, int] | None:
