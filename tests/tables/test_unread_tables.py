@@ -91,3 +91,14 @@ def test_readable_tables_are_not_looked_at_twice(monkeypatch):
 
     monkeypatch.setattr(answer, "refuse_unread_table", lambda *_: pytest.fail("looked again"))
     assert bounded_query(table([FINE]), QUESTION, DAYS).totals == (0, 5, 0)
+
+
+def test_persons_whose_numbers_merge_are_refused_when_nobody_else_is_there(opened):
+    """As pandas reads whole numbers in a column with a gap."""
+    numbers = [2.0**53, 2.0**53 + 2, None]
+    rows = pa.table({"user": numbers, "at": ["2013-01-01"] * 3, "kwh": [1.0] * 3})
+    with pytest.raises(SourceError, match=r"numbers in column 'user' are too large .* convert them to text") as caught:
+        bounded_query(opened(rows), QUESTION, DAYS)
+    assert "9007" not in str(caught.value)
+    more = pa.concat_tables([rows, pa.table({"user": [1.0], "at": ["2013-01-02"], "kwh": [5.0]})])
+    assert bounded_query(opened(more), QUESTION, DAYS).totals == (0, 5, 0)

@@ -13,8 +13,9 @@ from dpselect.tables.candidates import Candidates
 from dpselect.tables.cycles import Cycle
 from dpselect.tables.instants import carries_zone
 from dpselect.tables.passes import fetched
+from dpselect.tables.persons import person_of
 from dpselect.tables.question import Question
-from dpselect.tables.readings import is_written
+from dpselect.tables.readings import INFINITE, is_written
 from dpselect.tables.rows import described_rows, listed
 from dpselect.tables.source import Table
 
@@ -70,6 +71,8 @@ def refuse_unread(seen: Seen, *, place: str | None, value: str | None, candidate
 
 def refuse_unread_table(table: Table, question: Question, candidates: Candidates) -> None:
     """Looks again at a table of which no row counted. A table without rows is fine, and answered with zeros."""
+    if table[question.user].type().is_floating():
+        _refuse_merged(table, question.user)
     rows = described_rows(table, question, candidates)
     stamp = rows["stamp"]
     inside = listed(rows["key"], question, candidates).fill_null(False)
@@ -85,3 +88,16 @@ def refuse_unread_table(table: Table, question: Question, candidates: Candidates
     found = fetched(counted, doing="finding out why no row counted").to_pylist()[0]
     seen = Seen(**{name: int(number or 0) for name, number in found.items()})
     refuse_unread(seen, place=question.time or question.category, value=question.value, candidates=candidates)
+
+
+def _refuse_merged(table: Table, name: str) -> None:
+    """Refuses persons of whom all are numbers that may have merged, as pandas makes of whole numbers beside a gap."""
+    column = table[name]
+    named = (column > -INFINITE) & (column < INFINITE)  # NaN is none of them on any engine
+    counted = table.agg(named=named.sum(), apart=person_of(column).usable.sum())
+    found = fetched(counted, doing="finding out why no row counted").to_pylist()[0]
+    if found["named"] and not found["apart"]:
+        raise SourceError(
+            f"the numbers in column {name!r} are too large for floating point, where whole numbers merge; convert them "
+            "to text or to whole numbers (in pandas: Int64) where they are read"
+        )
