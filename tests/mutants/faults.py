@@ -528,7 +528,7 @@ FAULTS = [
     ),
     fault(
         "people that merged count",
-        "tables/persons.py",
+        "tables/readings.py",
         "(column > -merging) & (column < merging)",
         "column.notnull()",
         ANSWERS,

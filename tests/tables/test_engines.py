@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from dpselect.errors import SourceError
 from dpselect.tables import Calendar, Categories, Question, bounded_query, open_source
-from dpselect.tables.contributions import candidate_totals
+from dpselect.tables.answer import candidate_totals
 from dpselect.tables.passes import fetched
 from dpselect.tables.rows import described_rows
 

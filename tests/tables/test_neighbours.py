@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpselect.errors import SourceError
 from dpselect.tables import Calendar, Question, bounded_query, open_source
-from dpselect.tables.contributions import gathered_steps
+from dpselect.tables.readings import gathered_steps
 from dpselect.tables.rows import slot_keys, usable_rows
 
 DAYS = Calendar("2013-03-30", "2013-04-02")

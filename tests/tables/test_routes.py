@@ -272,7 +272,7 @@ def test_a_workbook_of_several_sheets_needs_the_name_of_one(tmp_path: Path) -> N
 @pytest.mark.parametrize("hours", [[0, 7, 23, 24], ["0", "7:30", "23:59:00", "24"], ["00", "07", " 23 ", "noon"]])
 @pytest.mark.parametrize("days", [["2013-01-01"] * 4, [date(2013, 1, 1)] * 4])
 def test_date_and_hour_in_two_columns_make_one_time(backend: str, hours: list[Any], days: list[Any]) -> None:
-    from dpselect.tables.two_columns import with_hours
+    from dpselect.tables.rows import with_hours
 
     rows = pyarrow.table({"user": list("abcd"), "at": days, "hr": hours, "kwh": [1.0] * 4})
     table = with_hours(open_source(rows, backend=backend), date="at", hour="hr")

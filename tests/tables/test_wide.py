@@ -10,7 +10,7 @@ import pytest
 
 from dpselect.errors import SourceError
 from dpselect.tables import Calendar, Categories, Question, bounded_query, csv_files, open_source
-from dpselect.tables.contributions import candidate_totals
+from dpselect.tables.answer import candidate_totals
 from dpselect.tables.failures import engine_failures
 
 QUESTION = Question(user="the user", shape="wide", cap=10, grid=10, population=9)

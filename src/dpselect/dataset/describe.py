@@ -93,7 +93,7 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     """
     from dpselect.dataset.facts import Facts
     from dpselect.dataset.rows import open_table
-    from dpselect.tables.progress import watched
+    from dpselect.tables.passes import watched
 
     known = {name: value for name, value in facts.items() if value is not None}
     new: dict[str, Any] = {}
@@ -159,7 +159,7 @@ def _sample(table: Any) -> dict[str, Sequence[Any]]:
 def _report(facts: Any, look: Look, progress: Callable[[float], None] | None) -> CuratorReport | None:
     """What a question under these facts would use, leave out or cut; over all days there are, where none are named."""
     from dpselect.dataset.rows import read
-    from dpselect.tables.progress import watched
+    from dpselect.tables.passes import watched
 
     if facts.start is None and facts.categories is None:
         if look.days is None or (look.days[1] - look.days[0]).days > 36_500:

@@ -165,7 +165,7 @@ class Facts:
         """The public candidates: periods from ``start`` to ``end``, or a list of categories; the data set's own if
         left out."""
         from dpselect.tables import Calendar, Categories, Cycle
-        from dpselect.tables.cycles import CycleName
+        from dpselect.tables.candidates import CycleName
 
         if categories is None and (start is None or end is None):
             start, end = start or self.start, end or self.end
@@ -266,7 +266,7 @@ class Facts:
         """How times are written once date and hour stand together."""
         if self.hour is None or self.time_format is None:
             return self.time_format
-        from dpselect.tables.two_columns import HOUR_FORMAT
+        from dpselect.tables.rows import HOUR_FORMAT
 
         return self.time_format + HOUR_FORMAT
 

@@ -33,7 +33,7 @@ def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], No
 
 def open_rows(facts: Facts) -> Any:
     """The table, as Ibis sees it; nothing is read yet beyond names and types."""
-    from dpselect.tables.two_columns import with_hours
+    from dpselect.tables.rows import with_hours
 
     table = open_table(facts.source, backend=facts.backend, table=facts.table, delimiter=facts.delimiter)
     return table if facts.hour is None else with_hours(table, date=facts.time or "", hour=facts.hour)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dpselect.tables.answer import BoundedQuery, bounded_query
 from dpselect.tables.calendar import Calendar, Categories
-from dpselect.tables.candidates import Candidates
+from dpselect.tables.candidates import Candidates, Cycle
 from dpselect.tables.curator import CuratorReport
-from dpselect.tables.cycles import Cycle
 from dpselect.tables.question import Question
 from dpselect.tables.series import series_query
 from dpselect.tables.source import open_source

@@ -13,13 +13,12 @@ from dpselect.checks import FloatArray
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.candidates import Candidates
-from dpselect.tables.contributions import candidate_totals, examine
-from dpselect.tables.curator import CuratorReport
-from dpselect.tables.guards import refuse_unread_table
-from dpselect.tables.passes import fetched
-from dpselect.tables.progress import Progress, watched
+from dpselect.tables.curator import CuratorReport, examine, refuse_unread_table
+from dpselect.tables.passes import Progress, fetched, watched
 from dpselect.tables.question import Question
-from dpselect.tables.source import open_source
+from dpselect.tables.readings import contributions
+from dpselect.tables.rows import slot_keys, slotted_rows
+from dpselect.tables.source import Table, open_source
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -132,3 +131,13 @@ def bounded_query(
         natural_unit=question.natural_unit,
         examine=lambda: examine(table, question, candidates, totals_cut=uncut),
     )
+
+
+def candidate_totals(table: Table, question: Question, candidates: Candidates) -> Table:
+    """``key`` and ``total``: the steps of all persons, for each candidate that has any.
+
+    What has another key than a candidate's number is made of rows that do not count.
+    """
+    each = contributions(slotted_rows(table, question, candidates), question)
+    summed = each.group_by("slot").agg(total=each["steps"].sum())
+    return summed.select(key=slot_keys(summed["slot"], candidates), total="total")

@@ -1,10 +1,19 @@
-"""Columns under conditions: a value and where it may be used; text that must look a certain way first."""
+"""Columns under conditions: a value and where it may be used, text that must look a certain way, text by its bytes.
+
+Under a collation that ignores case (MariaDB's default), accents or trailing spaces, an engine takes ``TEA`` and ``tea``
+for one candidate, and for one person. Which of the spellings it then hands back depends on the rows, so one row of one
+person could turn everybody's count of ``tea`` to nothing. Every text that is grouped, compared or matched goes through
+here first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
+
+from dpselect.errors import SourceError
 
 #: An Ibis expression; Ibis is imported only when a table is read.
 Expression: TypeAlias = Any
@@ -52,3 +61,110 @@ def converted(column: Expression, pattern: str, convert: Callable[[Expression], 
         number = convert(column.strip())
         return ibis.ifelse(fits, number, ibis.null(number.type()))
     return convert(ibis.ifelse(fits, column, ibis.null("string")).strip())
+
+
+#: Engines without collations, or whose collations only touch sorting.
+_BYTES_ALREADY = {"athena", "clickhouse", "datafusion", "druid", "exasol", "flink", "impala", "materialize"} | {
+    "pyspark",
+    "risingwave",
+    "trino",
+}
+
+
+def bytewise(column: Expression) -> Expression:
+    """The column, made to compare by its bytes alone where the engine might do otherwise.
+
+    >>> import ibis
+    >>> column = ibis.table({"shop": "string"}, name="visits")["shop"]
+    >>> print(ibis.to_sql(bytewise(column), dialect="postgres"))
+    SELECT
+      "t0"."shop" COLLATE "C" AS "shop"
+    FROM "visits" AS "t0"
+    """
+    if not column.type().is_string():
+        return column
+    operation = _operation()
+    if engine_of(column) in ("", "polars"):
+        _teach_polars(operation)
+    return operation(column).to_expr().name(column.get_name())
+
+
+@cache
+def _operation() -> Any:
+    """The operation, made known to the compilers of Ibis on first use, because Ibis is imported late."""
+    import ibis.expr.datatypes as dt
+    import ibis.expr.operations as ops
+    from ibis.backends.sql.compilers.base import SQLGlotCompiler
+    from ibis.expr import rules
+
+    class Bytewise(ops.Unary):  # type: ignore[misc]
+        """A text column under the binary collation."""
+
+        dtype = dt.string
+        shape = rules.shape_like("arg")
+
+    def visit(compiler: Any, operation: Any, *, arg: Any) -> Any:
+        engine = type(compiler).__name__.removesuffix("Compiler").lower()
+        if engine in _BYTES_ALREADY:
+            return arg
+        if engine not in _WRITTEN:
+            raise SourceError(
+                f"text cannot be compared byte by byte on {engine}; use numbers, or copy the table to Parquet"
+            )
+        return _WRITTEN[engine](arg)
+
+    SQLGlotCompiler.visit_Bytewise = visit
+    return Bytewise
+
+
+@cache
+def _teach_polars(operation: Any) -> None:
+    try:
+        from ibis.backends.polars.compiler import translate
+    except ImportError:
+        return
+
+    @translate.register(operation)  # type: ignore[untyped-decorator,unused-ignore]
+    def plain(op: Any, **context: Any) -> Any:
+        return translate(op.arg, **context)
+
+
+def _collated(name: str, *, quoted: bool = True) -> Callable[[Any], Any]:
+    def written(arg: Any) -> Any:
+        import sqlglot.expressions as sge
+
+        return sge.Collate(this=arg, expression=sge.to_identifier(name, quoted=quoted))
+
+    return written
+
+
+def _mysql(arg: Any) -> Any:
+    # The binary collations of MariaDB and of MySQL that heed trailing spaces have different names; bytes do.
+    import sqlglot.expressions as sge
+
+    kind = sge.DataType.Type
+    text = sge.Cast(this=arg, to=sge.DataType(this=kind.CHARACTER_SET, kind=sge.Var(this="utf8mb4")))
+    return sge.Cast(this=text, to=sge.DataType(this=kind.BINARY))
+
+
+def _called(function: str, *more: str) -> Callable[[Any], Any]:
+    def written(arg: Any) -> Any:
+        import sqlglot.expressions as sge
+
+        return sge.Anonymous(this=function, expressions=[arg, *(sge.Literal.string(text) for text in more)])
+
+    return written
+
+
+#: How each engine with collations is told. Those missing here and above (SQL Server and Oracle pad text with spaces
+#: before comparing it, under every collation) are refused for text columns.
+_WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "bigquery": _called("COLLATE", ""),
+    "databricks": _collated("UTF8_BINARY", quoted=False),
+    "duckdb": _collated("binary"),
+    "mysql": _mysql,
+    "postgres": _collated("C"),
+    "singlestoredb": _mysql,
+    "snowflake": _called("COLLATE", ""),
+    "sqlite": _collated("BINARY", quoted=False),
+}

@@ -1,4 +1,4 @@
-"""From a column of readings to whole steps, the same on every engine.
+"""From readings to whole steps, and to what each person adds, the same on every engine.
 
 Sums of floating-point numbers depend on the order of the rows, and engines choose their own order. So every
 reading is first rounded to a whole number of steps by operations that IEEE 754 defines exactly (one product,
@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from dpselect.errors import SourceError
 from dpselect.tables.parts import Expression, Part, converted, engine_of
+from dpselect.tables.question import Question
 
 #: Readings of this magnitude or more count as infinite, and are left out like NaN.
 INFINITE = 1e300
@@ -87,3 +88,49 @@ def rounded_quotient(total: Expression, count: Expression) -> Expression:
     """
     doubled, divisor = total * 2 + count, count * 2
     return ((doubled - doubled % divisor) / divisor).round().cast("int64")
+
+
+def person_of(column: Expression) -> Part:
+    """Who a row belongs to: an empty text and NaN name nobody."""
+    kind = column.type()
+    if kind.is_string():
+        return Part(column, column != "")
+    if kind.is_floating():
+        # Whole numbers that became floats merge from here on (two people's would be one), so they name nobody: the
+        # curator's report counts them. Adding 0.0 makes one person of 0.0 and -0.0.
+        merging = 2.0**24 if kind.is_float32() else 2.0**11 if kind.is_float16() else 2.0**53
+        return Part(column + 0.0, (column > -merging) & (column < merging))
+    return Part(column, column.notnull())
+
+
+def contributions(rows: Expression, question: Question) -> Expression:
+    """What each person adds to each candidate: ``person``, ``slot``, ``steps`` between 0 and the grid.
+
+    Whatever one person's rows hold, and wherever they lie, they end in one number in [0, grid] per candidate.
+    This is where the sensitivity comes from.
+    """
+    import ibis
+
+    gathered = gathered_steps(rows, question)
+    # Below 0 only if an engine's 64-bit sum wrapped around, after some four billion rows of one person.
+    cut = ibis.least(ibis.greatest(gathered["steps"], 0), question.grid)
+    return gathered.mutate(steps=cut)
+
+
+def gathered_steps(rows: Expression, question: Question) -> Expression:
+    """Each person's readings for each candidate as one number of steps, not yet cut."""
+    import ibis
+
+    if question.duplicates == "largest":
+        rows = rows.group_by("person", "stamp", "slot").agg(reading=rows["reading"].max())
+    if question.measure == "count":
+        # Each row is one step, and the cut at one step makes presence of it.
+        stepped = rows.select("person", "slot", steps=ibis.literal(1, "int64"))
+    else:
+        stepped = rows.select(
+            "person", "slot", steps=steps(rows["reading"], cap=question.exact_cap, grid=question.grid)
+        )
+    each = stepped["steps"]
+    combined = {"sum": each.sum, "max": each.max, "mean": lambda: rounded_quotient(each.sum(), each.count())}
+    how = "sum" if question.measure == "count" else question.per_user
+    return stepped.group_by("person", "slot").agg(steps=combined[how]())

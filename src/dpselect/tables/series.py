@@ -12,15 +12,12 @@ from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.answer import BoundedQuery
-from dpselect.tables.bytewise import bytewise
 from dpselect.tables.calendar import Calendar, Categories
-from dpselect.tables.candidates import Candidates
-from dpselect.tables.curator import CuratorReport
-from dpselect.tables.cycles import Cycle
+from dpselect.tables.candidates import Candidates, Cycle
+from dpselect.tables.curator import CuratorReport, Seen, refuse_unread
 from dpselect.tables.failures import engine_failures
-from dpselect.tables.guards import Seen, refuse_unread
 from dpselect.tables.instants import carries_zone, period_index
-from dpselect.tables.parts import Expression
+from dpselect.tables.parts import Expression, bytewise
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import DecimalSign, choice, exact_number, whole_number, written_sensitivity
 from dpselect.tables.readings import is_written, reading

@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from dpselect.errors import SourceError
-from dpselect.tables.bytewise import bytewise
 from dpselect.tables.calendar import Categories
 from dpselect.tables.candidates import Candidates
-from dpselect.tables.parts import ONE_ARM, engine_of
+from dpselect.tables.parts import ONE_ARM, bytewise, engine_of
 from dpselect.tables.passes import turned_by_source
-from dpselect.tables.persons import person_of
 from dpselect.tables.question import Question
-from dpselect.tables.readings import is_written, reading
+from dpselect.tables.readings import is_written, person_of, reading
 from dpselect.tables.source import Table
 
 
