@@ -94,3 +94,34 @@ def share(place: str, tmp_path: Path, total: Total) -> None:
     assert kinds["reserve"] == kinds["settle"] == len(lines)
     with Ledger.open(place) as ledger:
         assert ledger.balance().remaining < COST + 1e-15, "no more than one reservation's worth is left"
+
+
+def test_of_many_at_one_open_question_one_outcome_is_seen(place: str, tmp_path: Path) -> None:
+    one_outcome_each(place, tmp_path, "same", processes=8)
+
+
+@pytest.mark.slow
+def test_of_very_many_at_one_open_question_one_outcome_is_seen(place: str, tmp_path: Path) -> None:
+    one_outcome_each(place, tmp_path, "same", processes=32)
+
+
+def test_showing_a_second_failure_under_one_charge_is_caught(tmp_path: Path) -> None:
+    """The negative control: the same workers, who show what went wrong also where somebody else has answered."""
+    with pytest.raises(AssertionError, match="more than one outcome"):
+        one_outcome_each(str(tmp_path / "homes.ledger"), tmp_path, "same-careless", processes=8)
+
+
+def one_outcome_each(place: str, tmp_path: Path, deed: str, *, processes: int) -> None:
+    """One answer, or one failure, gets out of each reservation; the others see the same answer, or are refused."""
+    Ledger.create(place, dataset="homes", total=Total.pure(10.0)).close()
+    lines = run(deed, place, tmp_path / "log", processes)
+    assert len(lines) == 20 * processes
+    for number in range(20):
+        seen = {line["seen"] for line in lines if line["question"] == number and "seen" in line}
+        assert len(seen) == 1, f"more than one outcome: {seen}"
+    assert all("was lost" in line["refused"] for line in lines if "refused" in line)
+    assert any("failure" in line.get("seen", "") for line in lines), "otherwise no draw failed first"
+    with Ledger.open(place) as ledger:
+        price = ledger.total.price(COST).epsilon
+        assert ledger.balance().charged.epsilon == 20 * price, "each was paid once"
+        assert ledger.verify().holds

@@ -6,18 +6,20 @@ others but the database. What a child shows goes to a log with one ``write`` per
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
-from dpselect.errors import BudgetExhausted
+from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Asking, Ledger, book, filter_on
 
 COST = 0.01
@@ -185,21 +187,48 @@ def watch_three(ledger: Ledger, log: Log, step: int) -> None:
 DEEDS = {"ask": ask_one, "together": ask_three, "watch": watch_three}
 
 
-def race(place: str, log_path: str, processes: int) -> None:
-    """So many children at once, until nothing more fits."""
+def ask_until_the_end(ledger: Ledger, log: Log, seed: int) -> None:
+    """Questions of one's own, until nothing more fits."""
+    try:
+        for count in itertools.count():
+            ledger.ask({"racer": seed, "question": count}, cost=COST, draw=lambda: "x")
+            log.write(question=f"{seed} {count}", answer="x", cost=COST)
+    except BudgetExhausted:
+        return
+
+
+def ask_the_same(ledger: Ledger, log: Log, seed: int) -> None:
+    """The questions that all others ask at the same time; every third draw fails, and says so."""
+    chance = random.Random(seed)
+
+    def draw() -> str:
+        time.sleep(chance.uniform(0.0, 0.004))
+        if chance.random() < 1 / 3:
+            raise RuntimeError
+        return f"drawn by {seed}"
+
+    for number in range(20):
+        question = {"question": number}
+        try:
+            if seed % 2:
+                answered = ledger.ask(question, cost=COST, draw=draw)
+            else:
+                (answered,) = ledger.ask_many([Asking(question=question, cost=COST, draw=draw)])
+            log.write(question=number, seen=answered.answer)
+        except RuntimeError:
+            log.write(question=number, seen=f"the failure of {seed}")
+        except InvalidParameter as refused:
+            log.write(question=number, refused=str(refused))
+
+
+def race(place: str, log_path: str, processes: int, deed: Callable[[Ledger, Log, int], None]) -> None:
+    """So many children at once."""
     children = []
     for seed in range(processes):
         child = os.fork()
         if child == 0:
-            log, count = Log(log_path), 0
             with Ledger.open(place, who=f"racer {seed}", patience=120.0) as ledger:
-                try:
-                    while True:
-                        ledger.ask({"racer": seed, "question": count}, cost=COST, draw=lambda: "x")
-                        log.write(question=f"{seed} {count}", answer="x", cost=COST)
-                        count += 1
-                except BudgetExhausted:
-                    pass
+                deed(ledger, Log(log_path), seed)
             os._exit(0)
         children.append(child)
     for child in children:
@@ -210,7 +239,15 @@ def race(place: str, log_path: str, processes: int) -> None:
 if __name__ == "__main__":
     deed, where, out, count = sys.argv[1:5]
     if deed == "race":
-        race(where, out, int(count))
+        race(where, out, int(count), ask_until_the_end)
+    elif deed in ("same", "same-careless"):
+        if deed == "same-careless":  # whoever fails shows it, whatever others have shown
+
+            def show(_: Ledger, __: Any, problem: BaseException) -> Any:
+                raise problem
+
+            Ledger._stands = show  # type: ignore[method-assign]
+        race(where, out, int(count), ask_the_same)
     elif deed == "ask":
         at_every_step(where, out, deed)
     elif deed in DEEDS:
