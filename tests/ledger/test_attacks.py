@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,6 +114,62 @@ class TestFiles:
         with pytest.raises(LedgerError):
             Ledger.create(file, dataset="homes", total=Total.pure(1.0), patience=1.0)
         assert not victim.exists()
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs the superuser")
+    def test_a_folder_that_became_read_only_lets_nothing_out(self, on_disk: Ledger, file: Path, tmp_path: Path) -> None:
+        on_disk.close()
+        mounts = [["mount", "--bind", str(tmp_path), str(tmp_path)], ["mount", "-o", "remount,ro,bind", str(tmp_path)]]
+        if subprocess.run(mounts[0], capture_output=True).returncode:
+            pytest.skip("this machine does not let the tests mount a folder")
+        try:
+            subprocess.run(mounts[1], check=True, capture_output=True)
+            with pytest.raises(LedgerError) as refused:
+                Ledger.open(file, patience=1.0).ask({"question": 2}, cost=0.25, draw=never)
+            assert "\n" not in str(refused.value)
+        finally:
+            subprocess.run(["umount", str(tmp_path)], check=True)
+        with Ledger.open(file) as again:
+            assert again.balance().spent == 0.25
+
+    def test_a_stopped_process_that_goes_on_later_shows_what_stands(self, on_disk: Ledger, file: Path) -> None:
+        """SIGSTOP between the charge and the answer; meanwhile somebody else asks the same."""
+        code = """
+            import os, signal, sys
+            from dpselect.ledger import Ledger
+            def draw():
+                print("charged", flush=True)
+                os.kill(os.getpid(), signal.SIGSTOP)
+                return "drawn too late"
+            with Ledger.open(sys.argv[1]) as ledger:
+                print(ledger.ask({"question": 2}, cost=0.25, draw=draw).answer)
+            """
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code), str(file)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "charged\n"
+        assert on_disk.ask({"question": 2}, cost=0.25, draw=lambda: "x").answer == "x"
+        while child.poll() is None:
+            child.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
+        assert child.stdout.read() == "x\n"
+        child.stdout.close()
+        assert on_disk.balance().spent == 0.5
+
+    def test_settings_changed_by_others_do_not_weaken_it(self, on_disk: Ledger, file: Path) -> None:
+        """A log that is thrown away, no synchronising: neither outlives the one who chose it."""
+        on_disk.close()
+        other = sqlite3.connect(file)
+        assert other.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+        other.execute("PRAGMA synchronous = OFF")
+        other.close()
+        on_disk.ask({"question": 2}, cost=0.25, draw=lambda: "y")
+
+        def settings(connection: Any) -> list[Any]:
+            return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
+
+        assert on_disk._database.read(settings) == ["wal", 2]
+        assert on_disk.verify().holds
 
 
 class TestNames:

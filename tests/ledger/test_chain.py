@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,28 @@ class TestVersions:
                 Ledger.open(place)
         with Ledger.open(place) as opened:
             assert opened.verify().holds
+
+    def test_many_who_open_an_old_ledger_at_once_upgrade_it_once(self, place: str) -> None:
+        write_version_1(place)
+        started, problems = threading.Barrier(8), list[BaseException]()
+
+        def use(worker: int) -> None:
+            try:
+                started.wait()
+                with Ledger.open(place) as opened:
+                    opened.ask({"worker": worker}, cost=1e-6, draw=lambda: "x")
+            except BaseException as problem:
+                problems.append(problem)
+
+        workers = [threading.Thread(target=use, args=(worker,)) for worker in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert not problems
+        with Ledger.open(place) as opened:
+            assert opened.verify().holds
+            assert sum(entry.content == {"answer": "x"} for entry in opened.entries()) == 8
 
     def test_a_newer_ledger_is_refused(self, ledger: Ledger, place: str) -> None:
         by_hand(place, "UPDATE dpselect_ledger_schema SET version = 99")

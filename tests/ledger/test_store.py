@@ -58,6 +58,15 @@ class TestAsking:
                 ledger.ask({"question": "one more"}, cost=cost_of(1e-15), draw=lambda: "x")
             assert ledger.verify().holds
 
+    def test_what_was_promised_with_a_delta_is_not_settled_at_less(self, place: str) -> None:
+        """The proof takes realised losses of pure runs alone (Total.realised)."""
+        with Ledger.create(place, dataset="homes", total=Total.approximate(1.0, delta=1e-6)) as ledger:
+            held = ledger.reserve({"question": 1}, cost=Loss(epsilon=0.5, delta=5e-7))
+            ledger.settle(held, "x", cost=0.125)
+            assert ledger.balance().charged == ledger.total.price(Loss(epsilon=0.5, delta=5e-7))
+            ledger.settle(ledger.reserve({"question": 2}, cost=0.25), "x", cost=0.125)
+            assert ledger.balance().spent == 0.625
+
     def test_deltas_are_counted_of_their_own(self, place: str) -> None:
         with Ledger.create(place, dataset="homes", total=Total.approximate(9.0, delta=1e-6)) as ledger:
             ledger.ask({"question": 1}, cost=Loss(epsilon=0.1, delta=6e-7), draw=lambda: "x")

@@ -48,6 +48,8 @@ class LedgerFilter(Filter):
         With ``minutes``: tells the stream from the same one before.
     minutes : Minutes, optional
         What each stretch is to say of its answers. The stream is then found again after a restart.
+    unseen : bool
+        Whether answers are shown only once the ledger has them; a restart then takes up the stretch that a crash left.
     """
 
     name = "ledger"
@@ -62,6 +64,7 @@ class LedgerFilter(Filter):
         limit: float | None = None,
         key: str | None = None,
         minutes: Minutes | None = None,
+        unseen: bool = False,
     ) -> None:
         super().__init__()
         self._ledger = ledger
@@ -71,11 +74,15 @@ class LedgerFilter(Filter):
         self._part = _parts(most, _PART)
         if stretch is not None:
             self._part = self._total.price(one(positive, "stretch", stretch))
-        self._stretches = Stretches(ledger, question, limit=self._limit, key=key, named=minutes is not None)
+        named = minutes is not None
+        self._stretches = Stretches(ledger, question, limit=self._limit, key=key, named=named, unseen=unseen)
         self._minutes: Minutes = Charges() if minutes is None else minutes
         self._open = True
         #: What is charged outside the stretch, by the last look.
         self._outside = ledger.balance().charged
+        if self._stretches.taken_up is not None:
+            self._books = self._stretches.taken_up, NOTHING
+            self._outside -= self._stretches.taken_up.entry.amounts
 
     def __enter__(self) -> Self:
         return self
@@ -182,6 +189,15 @@ class LedgerFilter(Filter):
                 self._stretches.end(stretch, used, self._minutes.read())
                 self._minutes.kept()
                 self._outside, self._books = self._outside + used, (None, NOTHING)
+
+    def lose(self) -> None:
+        """After a failure that may tell of what was drawn: the stretch stays charged, and nothing goes on under it."""
+        with self._lock:
+            self._open = False
+            stretch, _ = self._books
+            if stretch is not None:
+                self._stretches.lose(stretch)
+                self._books = None, NOTHING
 
     @property
     def _now(self) -> Books:

@@ -154,12 +154,12 @@ class Steps:
             if done is not None:
                 if attempt and done[0].body == question:  # the commit of the attempt before went through
                     return Reservation(*done)
-                raise _taken_over()
+                raise taken_over()
             if ending is not None:
                 old, used, body = ending
                 check_within(used, old)
                 if self._book.settled(connection, old.number) is not None:
-                    raise _taken_over()
+                    raise taken_over()
                 head = self._book.settle(connection, head, old.entry, used, self._who, body)
             amounts = (self._total.amounts - head.sums).at_most(wish)
             self._check_room(head, amounts if least <= amounts else least, retired=retired)
@@ -174,7 +174,7 @@ class Steps:
         """End the last stretch of a stream at what it used."""
         settled, mine = self._settle(old, used, body)
         if not mine and (settled.body, settled.amounts) != (body, used):
-            raise _taken_over()
+            raise taken_over()
 
     def _turn(self, before: Turn, priced: Iterable[tuple[str, Amounts, str]]) -> Turn:
         """Write down what was drawn and reserve what comes next, in one transaction."""
@@ -266,7 +266,8 @@ def _check_same(amounts: Amounts, found: Reservation) -> None:
         raise refuse("cost", amounts, f"what entry {found.number} reserved for the same question, or less")
 
 
-def _taken_over() -> LedgerError:
+def taken_over() -> LedgerError:
+    """What to say to the one of two at one stream who comes too late."""
     return LedgerError(
         "another process goes on with this stream; what this one answered since its last entry stays charged. Let one "
         "of them run, or give each its own key"

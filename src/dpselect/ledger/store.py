@@ -258,13 +258,13 @@ class Ledger(Steps):
 
         What is returned is the answer that stands: somebody who asked the same question at the same time may have been
         first, and then this one is not shown to anybody. A ``cost`` below what was reserved counts where the total
-        takes realised costs (:attr:`Total.realised`). An answer that cannot be written is lost: it stays charged, and
-        the reservation takes no other.
+        takes realised costs (:attr:`Total.realised`) and no δ was reserved: what was promised with one stays. An answer
+        that cannot be written is lost: it stays charged, and the reservation takes no other.
         """
         amounts = reservation.entry.amounts
         try:
             body = written("answer", {"answer": answer})
-            if cost is not None and self._total.realised:
+            if cost is not None and self._total.realised and not amounts.delta:
                 amounts = self._total.price(cost)
             check_within(amounts, reservation)
         except Exception as failure:

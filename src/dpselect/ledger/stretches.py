@@ -2,7 +2,8 @@
 
 A stream with a name (its question and its key) is found again after a restart. A stretch that was left open by a crash
 is ended at all that was reserved, in the step that reserves the next one: whoever still holds it is refused from then
-on, so of two processes at one stream the later one goes on.
+on, so of two processes at one stream the later one goes on. Where answers are shown only once the ledger has them, none
+of an open stretch was ever seen: it is taken up again as if new, and of two processes the first to end it goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from dpselect.errors import BudgetExhausted, LedgerError
 from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.records import Reservation
+from dpselect.ledger.steps import taken_over
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.wording import written
 
@@ -35,6 +37,8 @@ class Stretches:
         The most that all stretches may come to, those before a restart included.
     named : bool
         Whether the stream is found again by its question and ``key``.
+    unseen : bool
+        Whether answers are shown only once the ledger has them.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class Stretches:
         limit: Amounts | None = None,
         key: str | None = None,
         named: bool = False,
+        unseen: bool = False,
     ) -> None:
         self._ledger = ledger
         self._question = question
@@ -63,6 +68,9 @@ class Stretches:
         #: Whether an interruption left it open what is charged; nothing more is reserved then.
         self.uncertain = False
         self._left_open: Reservation | None = None
+        #: The stretch that is taken up again.
+        self.taken_up: Reservation | None = None
+        self._unseen = unseen
         if self._name is not None:
             self._find()
 
@@ -105,6 +113,12 @@ class Stretches:
         self.uncertain = False
         return found
 
+    def lose(self, old: Reservation) -> None:
+        """End a stretch at all that was reserved, without its answers: nothing more is drawn under it."""
+        if self._ledger.lose(old) is not None:
+            raise taken_over()
+        self.charged += old.entry.amounts
+
     def end(self, old: Reservation, used: Amounts, answer: Any) -> None:
         """End the last stretch at what it used."""
         self._ledger.end_stretch(old, used, written("answer", {"answer": answer}))
@@ -118,16 +132,18 @@ class Stretches:
     def _find(self) -> None:
         """Look up what an earlier process left."""
         for found in self._ledger.asked(self._mark):
-            if self._left_open is not None:
+            if self._left_open is not None or self.taken_up is not None:
                 raise LedgerError("the stream's stretches are out of order; run `dpselect ledger verify`")
             self.first = found.number if self.first is None else self.first
             self.since = self.since or found.entry.at
             self._place += 1
-            if found.settled is None:
+            if found.settled is None and self._unseen:
+                self.taken_up = found
+            elif found.settled is None:
                 self._left_open = found
             else:
                 self.charged += found.amounts
-                self.earlier.append((found.settled.content["answer"], self.charged))
+                self.earlier.append((found.settled.content.get("answer", LOST), self.charged))
 
     def _exhausted(self, least: Amounts, used: Amounts) -> BudgetExhausted:
         total = self._ledger.total
