@@ -120,8 +120,13 @@ def compare(title: str, place: str, bare: Callable[[str, int], int]) -> None:
                 tried[work.__name__] = max(tried[work.__name__], rate(work, place, processes))
         plain = tried[bare.__name__]
         shares = ", ".join(
-            f"{title} {tried[work.__name__]:.0f} ({tried[work.__name__] / plain:.0%})"
-            for title, work in (("one by one", questions), ("in turn", in_turn), ("32 together", together))
+            f"{title} {tried[work.__name__]:.0f} ({tried[work.__name__] / plain:.0%}"
+            f"{f', {commits * tried[work.__name__] / plain:.0%} of bare with as many commits' if commits > 1 else ''})"
+            for title, work, commits in (
+                ("one by one", questions, 2),
+                ("in turn", in_turn, 1),
+                ("32 together", together, 1),
+            )
         )
         print(
             f"{title:11} {processes} process{'es' if processes > 1 else ''}: bare {plain:.0f}/s; questions/s {shares}"

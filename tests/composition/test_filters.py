@@ -10,6 +10,7 @@ import os
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -112,10 +113,14 @@ class TestContract:
             fresh.charge(1e-9)
         assert len(json.dumps(fresh.state())) <= early + 16
 
+    def found_again(self, fresh: Filter) -> Filter:
+        """The same filter after a restart."""
+        return type(fresh).from_state(json.loads(json.dumps(fresh.state())))
+
     def test_a_saved_filter_goes_on_where_it_was(self, fresh: Filter) -> None:
         for _ in range(3):
             fresh.charge(0.05)
-        again = type(fresh).from_state(json.loads(json.dumps(fresh.state())))
+        again = self.found_again(fresh)
         assert again.state() == fresh.state()
         assert (again.spent, again.remaining, again.limit) == (fresh.spent, fresh.remaining, fresh.limit)
         assert again.epsilon(delta=1e-3) == fresh.epsilon(delta=1e-3)
@@ -214,16 +219,21 @@ class TestContract:
             with pytest.raises(StateRefused):
                 type(fresh).from_state(wrong)  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("limit", [[1.0], [], np.ones(2), "1", None, 1 + 0j])
-    def test_a_limit_that_is_not_one_number_is_refused(self, fresh: Filter, limit: Any) -> None:
+    def with_limit(self, fresh: Filter) -> tuple[str, Callable[[Any], object]]:
+        """What the limit of such a filter is called, and how one is made with another."""
         name = "rho" if fresh.name == "zcdp" else "mu" if fresh.name == "gaussian" else "tau"
         others = {"renyi": {"order": 8.0}, "zcdp": {}, "gaussian": {}, "pure": {}}.get(fresh.name, {"delta": 1e-5})
         if fresh.name == "published":
             others = {**others, "acknowledge": ACKNOWLEDGE}
         if name == "tau" and fresh.name != "renyi":
             name = "epsilon"
+        return name, lambda limit: type(fresh)(**{name: limit}, **others)
+
+    @pytest.mark.parametrize("limit", [[1.0], [], np.ones(2), "1", None, 1 + 0j])
+    def test_a_limit_that_is_not_one_number_is_refused(self, fresh: Filter, limit: Any) -> None:
+        name, make = self.with_limit(fresh)
         with pytest.raises(InvalidParameter, match=name):
-            type(fresh)(**{name: limit}, **others)
+            make(limit)
 
     def test_a_refused_run_changes_nothing(self, fresh: Filter) -> None:
         while fresh.fits(0.01):

@@ -48,6 +48,15 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return make()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where a module says so, PostgreSQL is no other than SQLite to what it tries: the long run tries both."""
+    for item in items:
+        database = getattr(item, "callspec", None) and item.callspec.params.get("place")  # type: ignore[attr-defined]
+        if database == "postgresql" and getattr(getattr(item, "module", None), "POSTGRESQL_IS_SLOW", False):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def ledger(place: str) -> Iterator[Ledger]:
     with Ledger.create(place, dataset="homes", total=Total.pure(1.0), who="ann", patience=10.0) as made:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,7 @@ sys.modules["ledger_processes"] = processes
 _spec.loader.exec_module(processes)
 
 COST, TOTAL = processes.COST, Total.pure(100.0)
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "homes.ledger")
-    make: Callable[[], str] = request.getfixturevalue("fresh_schema")
-    return make()
+POSTGRESQL_IS_SLOW = True
 
 
 @pytest.fixture

@@ -26,18 +26,10 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most
 
+POSTGRESQL_IS_SLOW = True
 DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
 VALUES = [0.1, 0.2, 0.95, 0.1, 0.15, 0.9, 0.05, 0.3] * 5
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new ledger can be made: what a watch does there is the same to both databases."""
-    if request.param == "sqlite":
-        return str(tmp_path / "homes.ledger")
-    make: Callable[[], str] = request.getfixturevalue("fresh_schema")
-    return make()
 
 
 @pytest.fixture
@@ -178,6 +170,64 @@ class TestTable:
         assert found.kept.repeated <= at
         assert charged <= ledger.balance().spent <= 0.8
         assert watch(homes).labels == found.labels
+        assert ledger.verify().holds
+
+    @pytest.mark.parametrize("at", [0, 1, 9, 20])
+    def test_killed_before_anything_was_shown_it_takes_up_the_stretch_and_loses_nothing(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, at: int
+    ) -> None:
+        ask = SparseVector.ask
+
+        def kill(self: SparseVector, value: Any) -> Any:
+            if self.questions == at:
+                raise KeyboardInterrupt
+            return ask(self, value)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SparseVector, "ask", kill)
+            patched.setattr(kept.KeptWatch, "give_up", lambda *_, **__: "a killed process says nothing")
+            with pytest.raises(KeyboardInterrupt):
+                watch(homes)
+        charged = ledger.balance().spent
+        assert charged > 0, "committed before data was touched"
+        found = watch(homes)
+        assert ledger.balance().spent == pytest.approx(found.cost, rel=1e-9)
+        assert all(one.state == "settled" for one in history(ledger))
+        assert ledger.verify().holds
+
+    def test_after_a_failure_nothing_is_drawn_under_the_stretch_of_the_failed(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ask = SparseVector.ask
+
+        def fail(self: SparseVector, value: Any) -> Any:
+            if self.questions == 9:
+                raise MemoryError
+            return ask(self, value)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SparseVector, "ask", fail)
+            with pytest.raises(MemoryError):
+                watch(homes)
+        stays = ledger.balance().spent
+        found = watch(homes)
+        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
+        assert "lost" in [one.state for one in history(ledger)]
+
+    def test_of_two_at_one_unseen_stretch_the_first_to_end_it_is_shown(self, ledger: Ledger, place: str) -> None:
+        question, cost = {"verb": "watch"}, Loss(epsilon=0.5)
+        with Ledger.open(place) as other:
+            first = kept.KeptWatch(ledger, question, cost=cost)
+            vectors = [stream().settings.build(SYSTEM_ENTROPY, filter=first.filter)]
+            first.make_ready(vectors[0])
+            second = kept.KeptWatch(other, question, cost=cost)
+            vectors.append(stream().settings.build(SYSTEM_ENTROPY, filter=second.filter))
+            for one, vector, value in zip((first, second), vectors, (1.0, 0.0), strict=True):
+                one.add(vector.ask(value).value == "above")
+            assert ledger.balance().anchor.number == 2, "one reservation for both"
+            second.settle(vectors[1], ended=True)
+            with pytest.raises(LedgerError, match="another process goes on"):
+                first.settle(vectors[0], ended=True)
         assert ledger.verify().holds
 
 

@@ -82,6 +82,7 @@ class KeptWatch:
                 stretch=cost.epsilon / _PARTS,
                 key=key,
                 minutes=self.answers,
+                unseen=not at_once,
             )
             for content, _ in self.filter.stretches.earlier:
                 self.answers.restore(content)
@@ -204,9 +205,12 @@ class KeptWatch:
             if harmless:
                 # Nobody has seen an answer, so drawing all of them under this charge is drawing them once.
                 return f"no answer was shown, and the ledger holds {charged} for it until it is asked again"
-            self._book.lose(self._held)
+            if self._book.lose(self._held) is not None:
+                raise LedgerError("another process answered this watch first; ask again to see its answers") from None
             return f"the answers are lost and the ledger keeps {charged}: pay again with ‹afresh› or another ‹key›"
         if not harmless or (self.filter is not None and self.filter.stretches.uncertain):
+            if self.filter is not None and not self.filter.stretches.uncertain:
+                self.filter.lose()
             most = "" if self.filter is None else f"up to ε = {at_most(self.filter.limit / _PARTS)} "
             return f"the ledger keeps {most}for answers that are lost; asked again, the watch goes on behind the others"
         self.settle(vector, ended=ended)
