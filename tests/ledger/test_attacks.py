@@ -203,7 +203,7 @@ class TestNames:
         assert len({key_of(question, key) for question in asked for key in keys}) == len(asked) * len(keys)
 
     def test_a_stream_and_a_question_of_the_same_words_are_two(self, on_disk: Ledger) -> None:
-        from dpselect.ledger.filter import RealisedLedgerFilter
+        from dpselect.ledger.kinds import RealisedLedgerFilter
         from dpselect.ledger.minutes import Answers
 
         on_disk.reserve({"verb": "watch"}, cost=0.25)

@@ -15,7 +15,7 @@ from dpselect.report.rounding import at_most
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.ledger import Ledger
-    from dpselect.ledger.filter import RealisedLedgerFilter
+    from dpselect.ledger.kinds import RealisedLedgerFilter
 
 #: Answers that are shown at once are in the ledger before they are shown, unless the last entry is younger than this.
 SECONDS_BETWEEN_ENTRIES = 60.0
@@ -59,7 +59,7 @@ class KeptWatch:
         at_once: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
-        from dpselect.ledger.filter import RealisedLedgerFilter
+        from dpselect.ledger.kinds import RealisedLedgerFilter
         from dpselect.ledger.minutes import Answers
 
         self._book = book
