@@ -168,6 +168,51 @@ def test_after_the_charge_a_refusal_says_what_the_ledger_holds(
     assert again.code == 0, again.err
 
 
+@pytest.mark.parametrize(
+    ("where", "said", "charged"),
+    [
+        ("dpselect.dataset.dataset.Dataset.check", "nothing was spent", 0),
+        ("dpselect.ledger.book.Book.reserve", "nothing was spent", 0),
+        ("dpselect.dataset.rows.read", "the ledger holds up to ε = 40 for it until it is asked again", 40),
+        ("dpselect.dataset.peak._draw", "the ledger holds up to ε = 40 for it until it is asked again", 40),
+        ("dpselect.ledger.book.Book.settle", "the ledger holds up to ε = 40 for it until it is asked again", 40),
+        ("dpselect.cli.screen.show_answer", "its answer is in the ledger, and asking again costs nothing", 40),
+    ],
+)
+def test_an_interruption_says_what_the_ledger_has(
+    ask: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, said: str, charged: int
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    assert ask("peak", "--epsilon", 1, "--anyway", "--total", 100).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(where, interrupt)
+        ran = ask("peak", "--epsilon", 40, "--anyway")
+    assert (ran.code, ran.err) == (130, f"error: interrupted; {said}\n")
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        assert charged <= ledger.balance().spent <= charged + 1
+    again = ask("peak", "--epsilon", 40, "--anyway")
+    assert again.code == 0
+    assert "59 of 100 left, 1 more like this" in again.err
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        assert ledger.balance().spent <= 41, "and it is paid once"
+
+
+def test_a_ledger_that_goes_away_is_one_line_and_counts(
+    ask: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> None:
+        (tmp_path / "homes.ledger").rename(tmp_path / "elsewhere")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpselect.dataset.rows.read", gone)
+        ran = ask("peak", "--epsilon", 40, "--anyway", "--total", 100)
+    assert ran.code == 130
+    assert ran.err == "error: interrupted; count ε = 40 as spent, for the ledger cannot be looked at\n"
+
+
 def test_a_total_is_chosen_once(ask: Callable[..., object]) -> None:
     ask("peak", "--epsilon", 40, "--anyway", "--total", 100)
     ran = ask("peak", "--epsilon", 40, "--anyway", "--total", 200)

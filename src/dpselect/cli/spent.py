@@ -70,21 +70,14 @@ def after_refusal(failure: DPSelectError) -> str:
     """
     if noted := _noted(failure):
         return noted
-    begun = _State.begun
-    book = None if begun is None or begun.book is None else begun.book()
-    held = None if book is None else book.holding
-    if held is not None and not isinstance(failure, LedgerError):
-        if held.lost:
-            return f"; the answer is lost and the ledger keeps its {begun}: pay again with --afresh or another --key"
-        if isinstance(failure, SourceError):
-            return f"; no answer was drawn, and the ledger holds its {begun} until it is asked again"
-        return f"; the ledger holds up to {begun} for it"
     if "spent" in str(failure) or "was asked" in str(failure):
         return ""
-    opened = begun is not None and (begun.book is None or book is not None)
-    if begun is not None and begun.ledger and opened and isinstance(failure, LedgerError):
-        return f"; count {begun} as spent"
-    return "; nothing was spent"
+    begun = _State.begun
+    if begun is None or not begun.ledger:
+        return "; nothing was spent"
+    if begun.book is None:
+        return f"; count {begun} as spent" if isinstance(failure, LedgerError) else "; nothing was spent"
+    return _by_the_ledger(begun, "no answer was drawn, and " if isinstance(failure, SourceError) else "")
 
 
 def after_interruption(failure: BaseException) -> str:
@@ -103,9 +96,27 @@ def after_interruption(failure: BaseException) -> str:
     begun = _State.begun
     if begun is None:
         return "; nothing was spent"
-    if "no noise was drawn" in str(failure):
-        return f"; the ledger holds its {begun} until it is asked again" if begun.ledger else "; nothing was spent"
-    return f"; count {begun} as spent"
+    if begun.ledger and begun.book is not None:
+        return _by_the_ledger(begun)
+    return "; nothing was spent" if "no noise was drawn" in str(failure) else f"; count {begun} as spent"
+
+
+def _by_the_ledger(begun: Cost, drawn: str = "") -> str:
+    """What the ledger has for the question by now: one that was never opened was not charged."""
+    book = None if begun.book is None else begun.book()
+    if book is None:
+        return "; nothing was spent"
+    try:
+        last = book.last
+    except LedgerError:
+        return f"; count {begun} as spent, for the ledger cannot be looked at"
+    if last is None:
+        return "; nothing was spent"
+    if last.lost:
+        return f"; the answer is lost and the ledger keeps its {begun}: pay again with --afresh or another --key"
+    if last.settled is not None:
+        return "; its answer is in the ledger, and asking again costs nothing"
+    return f"; {drawn}the ledger holds up to {begun} for it until it is asked again"
 
 
 def _noted(failure: BaseException) -> str:
