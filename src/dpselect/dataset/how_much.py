@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -40,10 +41,11 @@ def draw(release: LaplaceRelease, values: PrivateValues, *, entropy: Entropy) ->
 
 
 def told(value: float, within: float) -> str:
-    """A value and its ±, to as many digits as the noise leaves.
+    """A value and its ±, to as many digits as the noise leaves; the ± is rounded up.
 
-    >>> told(12.3456, 0.21), told(812.3456, 35.0)
-    ('12.35 ± 0.21', '812 ± 35')
+    >>> told(12.3456, 0.2101), told(812.3456, 35.0)
+    ('12.35 ± 0.22', '812 ± 35')
     """
     digits = max(0, 1 - math.floor(math.log10(within))) if within > 0 else 6
-    return f"{value:.{digits}f} ± {within:.{digits}f}"
+    reach = Decimal(repr(float(within))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING)
+    return f"{value:.{digits}f} ± {reach:f}"

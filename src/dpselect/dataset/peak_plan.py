@@ -16,7 +16,6 @@ from dpselect.dataset import how_much as values_named
 from dpselect.dataset.dataset import Dataset
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
-from dpselect.mechanisms.catalogue import Entry, find
 from dpselect.privacy.classical import upward
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
@@ -99,16 +98,9 @@ class PeakPlan:
 
         if self.top > 1 or self.value is not None:
             raise InvalidParameter("a plan in a file is for one name: leave ‹top› and ‹how_much› out", parameter="top")
-        family, number = self.public.family, len(self.candidates)
-        kept = Plan(
-            contender=NAMES[self.mechanism],
-            asked="largest",
-            family=family,
-            count=number,
-            epsilon=self.shown_cost(self.mechanism),
-            parameters={"scale": scale_of(self.chosen)},
-            unit=self.unit,
-        )
+        said: dict[str, Any] = {"contender": NAMES[self.mechanism], "asked": "largest", "unit": self.unit}
+        cost, noise = self.shown_cost(self.mechanism), {"scale": self.chosen.scale}
+        kept = Plan(**said, family=self.public.family, count=len(self.public), epsilon=cost, parameters=noise)
         return kept.save(path)
 
     @property
@@ -133,7 +125,7 @@ class PeakPlan:
     @property
     def reason(self) -> str:
         """Which mechanism is used, and why, in a sentence."""
-        title = _entry(self.chosen).title
+        title = self.chosen.entry.title
         if self.forced is not None:
             return f"{title}, as {self.forced}."
         return f"{title}: of {len(self.tried)} with the same pure guarantee it is expected to fall short the least."
@@ -298,7 +290,7 @@ class PeakPlan:
                 f"→ {name}" if name == self.mechanism else f"  {name}",
                 at_most(self.shown_cost(name)),
                 noise_in_words(one),
-                *(at_most(scale_of(one) * self.unit) for _ in in_unit),
+                *(at_most(one.scale * self.unit) for _ in in_unit),
                 percent(one.accuracy.shortfall),
                 percent(one.accuracy.hits),
             ]
@@ -335,37 +327,37 @@ def plan_peak(
     said = known or Known()
     if plan is not None:
         given = {"epsilon": epsilon, "mechanism": mechanism, "between": said.between, "like": said.like}
-        given |= {"top": None if top == 1 else top, "how_much": how_much or None, "expect": said.expect}
+        given |= {"top": None if top == 1 else top, "how_much": how_much or None}
         refuse_given("‹plan›, which says what is asked and what it costs", **given)
-        return _planned(dataset, candidates, plan, goal=goal)
-    if epsilon is None:
+    elif epsilon is None:
         raise refuse("epsilon", None, "given: the most the answer may cost (or ‹plan›, which says it)")
     refuse_given("a peak, where no line is to be reached: say ‹between› or ‹like›, or", expect=said.expect)
     public = dataset.public_side(candidates)
     number = int(one(counts, "top", top, least=1))
     if number > len(public):
         raise refuse("top", top, f"at most the number of candidates, {len(public)}")
-    whole = no_more_than(epsilon)
-    shares = (2 if how_much else 1) * number
+    whole = 0.0 if epsilon is None else no_more_than(epsilon)
     series = made_up(public.family, count=len(public), public=_supposed(said, public, candidates))
-    # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
-    every = compare or mechanism in (None, "gaussian")
-    short = {NAMES[name]: name for name in NAMES if every or name != "gaussian"}
-    each = values_named.share(whole, shares)
-    found = try_selections(public.family, series, epsilon=each, names=short, goal=goal)
-    tried = {short[name]: replace(made, name=short[name]) for name, made in found.items()}
-    # On equal terms the first in the catalogue's order is used.
-    best = min(tried, key=lambda name: tried[name].accuracy.shortfall)
+    if plan is not None:
+        tried = _planned(plan, public, series, goal=goal)
+    else:
+        # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
+        every = compare or mechanism in (None, "gaussian")
+        short = {NAMES[name]: name for name in NAMES if every or name != "gaussian"}
+        each = values_named.share(whole, (2 if how_much else 1) * number)
+        found = try_selections(public.family, series, epsilon=each, names=short, goal=goal)
+        tried = {short[name]: replace(made, name=short[name]) for name, made in found.items()}
     half = values_named.share(whole, 2)
     return PeakPlan(
         dataset=dataset,
         candidates=candidates,
         public=public,
-        mechanism=mechanism or best,
+        # On equal terms the first in the catalogue's order is used.
+        mechanism=mechanism or min(tried, key=lambda name: tried[name].accuracy.shortfall),
         tried=tried,
         guess=blind_accuracy(public.family, series, goal=goal),
         series=series,
-        forced=None if mechanism is None else "asked",
+        forced="planned" if plan is not None else None if mechanism is None else "asked",
         goal=goal,
         top=number,
         value=LaplaceRelease.calibrated(public.family, candidates=number, epsilon=half) if how_much else None,
@@ -373,30 +365,18 @@ def plan_peak(
     )
 
 
-def _planned(dataset: Dataset, candidates: Candidates, plan: Plan, *, goal: Goal) -> PeakPlan:
-    """A plan from a file, at the noise it states; what it costs here is that of this table."""
-    from dpselect.planning.trial import Tried, blind_accuracy, expected_accuracy, made_up
+def _planned(plan: Plan, public: BoundedQuery, series: list[FloatArray], *, goal: Goal) -> dict[str, Tried]:
+    """The mechanism of a plan at the noise it states, on this table; what it costs is that of this table."""
+    from dpselect.planning.trial import Tried, expected_accuracy
 
     short = {name: key for key, name in NAMES.items()}
     if plan.asked != "largest":
         raise InvalidParameter("‹plan› must be for a peak; this one is for a line to be reached: use it with watch")
     if plan.contender not in short:
         raise InvalidParameter(f"‹plan› must be for one of {', '.join(short)}; this one is for {plan.contender}")
-    public = dataset.public_side(candidates)
-    made: Any = plan.fitted(public.family, unit=float(public.natural_unit), count=len(candidates)).mechanism()
-    series = made_up(public.family, count=len(public), public=_supposed(Known(), public, candidates))
+    made: Any = plan.fitted(public.family, unit=float(public.natural_unit), count=len(public)).mechanism()
     name = short[plan.contender]
-    return PeakPlan(
-        dataset=dataset,
-        candidates=candidates,
-        public=public,
-        mechanism=name,
-        tried={name: Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, series, goal=goal))},
-        guess=blind_accuracy(public.family, series, goal=goal),
-        series=series,
-        forced="planned",
-        goal=goal,
-    )
+    return {name: Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, series, goal=goal))}
 
 
 def _supposed(known: Known, public: BoundedQuery, candidates: Candidates) -> Profile | Model:
@@ -406,8 +386,7 @@ def _supposed(known: Known, public: BoundedQuery, candidates: Candidates) -> Pro
 
     if not known.nothing or not isinstance(candidates, Cycle) or candidates.every != "weekday":
         return known.public(unit=public.natural_unit)
-    family = public.family
-    low, high = (family.lower + end * family.width for end in _WEEKDAYS)
+    low, high = (public.family.lower + end * public.family.width for end in _WEEKDAYS)
     return Model(low=low, high=high)
 
 
@@ -416,21 +395,12 @@ def note(weakness: str | None) -> dict[str, str]:
     return {} if weakness is None else {"note": weakness}
 
 
-def _entry(tried: Tried) -> Entry:
-    return find(NAMES[tried.name])
-
-
-def scale_of(tried: Tried) -> float:
-    """σ, or the scale of the other laws, in the queries' unit."""
-    return _entry(tried).noise_of(tried.mechanism)[0]
-
-
 def scale(tried: Tried) -> dict[str, float]:
-    """The same, under the name the mechanism has for it."""
-    return {_entry(tried).noise_names[0]: scale_of(tried)}
+    """The scale of the noise, under the name the mechanism has for it."""
+    return {tried.entry.noise_names[0]: tried.scale}
 
 
 def noise_in_words(tried: Tried, *, unit: float = 1.0) -> str:
     """The law of the noise and its scale, in the queries' unit or another."""
-    symbol = "σ =" if _entry(tried).noise == "Gaussian" else "scale"
-    return f"{_entry(tried).noise}, {symbol} {at_most(scale_of(tried) * unit)}"
+    symbol = "σ =" if tried.entry.noise == "Gaussian" else "scale"
+    return f"{tried.entry.noise}, {symbol} {at_most(tried.scale * unit)}"

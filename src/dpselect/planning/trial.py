@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.checks import FloatArray
-from dpselect.mechanisms.catalogue import find, of_kind
+from dpselect.mechanisms.catalogue import Entry, entry_of, find, of_kind
 from dpselect.mechanisms.selection import Goal, NoisyMax
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning.knowledge import Model, Profile
@@ -101,6 +101,16 @@ class Tried:
     name: str
     mechanism: Any
     accuracy: ExpectedAccuracy
+
+    @property
+    def entry(self) -> Entry:
+        """What the catalogue says of it."""
+        return entry_of(self.mechanism)
+
+    @property
+    def scale(self) -> float:
+        """σ, or the scale of the other laws, in the queries' unit."""
+        return self.entry.noise_of(self.mechanism)[0]
 
 
 def try_selections(
