@@ -37,11 +37,14 @@ def lived(plan: WatchPlan, values: np.ndarray, *, times: int = 40) -> float:
 def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
     plan = planned()
     assert plan.settings.plan is not None
-    assert plan.settings.plan.contender == "exponential-rationed"
+    assert plan.settings.plan.contender == "exponential-kept"
     assert plan.settings.delta == 0.0
-    assert "shared out anew before each question" in plan.reason
-    stated = planned(known=Known(expect=36))
-    assert "of 2 ways with the same pure guarantee it is expected to do best" in stated.reason
+    assert "of 2 ways with the same pure guarantee it is expected to do best" in plan.reason
+    past = Profile(tuple(np.linspace(0.1, 0.3, 365)), public=True)
+    rationed = planned(known=Known(like=past))
+    assert "shared out anew before each question" in rationed.reason
+    assert rationed.settings.plan is not None
+    assert rationed.settings.plan.contender == "exponential-rationed"
     assert planned(mechanism="laplace").reason.endswith("as asked.")
 
 

@@ -160,8 +160,9 @@ class Line:
         """Who may answer under this promise."""
         if self.mechanism is not None:
             return MECHANISMS[self.mechanism]
-        # Who states the number of ⊤ is taken at their word: a fixed cap on them is tried, too.
-        pure = _PURE if self.known.expect is None else (*_PURE, "exponential-kept")
+        # What a past series shows may change beyond all that is weighed, and a fixed number of ⊤ would end the answers
+        # early. Where a number is stated, or supposed within a factor of three, that is tried, too.
+        pure = _PURE if self.known.like is not None else (*_PURE, "exponential-kept")
         return (*pure, *_APPROXIMATE) if self.delta else pure
 
     def settings(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Settings:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: An answer must take away at least this part of what a guess gets wrong. A convention: below it most of what is named
 #: is what a guess names, and the budget is better kept.
 CLEARLY_BETTER = 0.25
+#: Cautious scores nearer than this are not told apart by the simulation.
+_CLOSE = 0.01
 #: A remedy is looked for up to so many doublings of the budget.
 _DOUBLINGS = 12
 
@@ -103,9 +105,21 @@ def choose(
     plans = ranked(job, line.contenders, on_progress=progress)
     if not plans or plans[0].prediction is None:
         return None
-    best = replace(plans[0], unit=float(unit))
+    first = max(plans, key=_promise(plans[0].prediction.cautious))
+    assert first.prediction is not None  # noqa: S101  # the first has one, and one without is not taken before it
     chosen = line.mechanism is None
-    return best, Outlook(prediction=plans[0].prediction, questions=questions, chosen=chosen, tried=len(plans))
+    outlook = Outlook(prediction=first.prediction, questions=questions, chosen=chosen, tried=len(plans))
+    return replace(first, unit=float(unit)), outlook
+
+
+def _promise(best: float) -> Callable[[Plan], tuple[bool, float]]:
+    """Of those that the simulation cannot tell from the best, the one that does best if all is as expected."""
+
+    def key(plan: Plan) -> tuple[bool, float]:
+        found = plan.prediction
+        return (False, 0.0) if found is None else (found.cautious >= best - _CLOSE, found.score)
+
+    return key
 
 
 def foresee(line: Line, settings: Settings, *, questions: int, unit: Fraction) -> Outlook | None:
