@@ -163,8 +163,8 @@ FAULTS = [
     fault(
         "the open run is not in what was spent",
         PAID_RUNS,
-        "                total.add(run.spent)\n",
-        "                pass\n",
+        "return round_up(total if run is None else total + in_units(run.spent))",
+        "return round_up(total)",
         VECTORS,
     ),
     fault(
@@ -221,8 +221,8 @@ FAULTS = [
     fault(
         "small payments are lost",
         MANY_FILE,
-        "second, rest = _two_sum(low, error)",
-        "second, rest = _two_sum(low, 0.0 * error)",
+        "second, rest = two_sum(low, error)",
+        "second, rest = two_sum(low, 0.0 * error)",
         MANY,
     ),
     # The cut around the threshold.
@@ -388,7 +388,7 @@ FAULTS = [
     fault(
         "an odometer forgets what it followed",
         METER,
-        "                    epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)\n                    self._remember",
+        "                    epsilon, delta = epsilon + in_units(loss.epsilon), delta + in_units(loss.delta)\n                    self._remember",
         "                    self._remember",
         ODOMETER,
     ),
@@ -475,8 +475,8 @@ FAULTS = [
     fault(
         "halved noise",
         RELEASES,
-        "noise = discrete_gaussian(len(admitted), sigma=self.grid.in_steps(self.sigma), entropy=entropy)",
-        "noise = discrete_gaussian(len(admitted), sigma=self.grid.in_steps(self.sigma) / 2, entropy=entropy)",
+        "return discrete_gaussian(size, sigma=scale, entropy=entropy)",
+        "return discrete_gaussian(size, sigma=scale / 2, entropy=entropy)",
         DISCRETE,
         "tests/mechanisms/test_law.py",
         MECHANISMS,

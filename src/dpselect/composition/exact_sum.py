@@ -1,4 +1,11 @@
-"""Sums of doubles without rounding: a million additions cost no digit, and what is shown is rounded up."""
+"""Sums of doubles without rounding, as whole numbers of 2^-1074; what is shown is rounded, to the safe side.
+
+Adding costs the same whatever was added before, and a million additions cost no digit.
+
+>>> total = 10 * in_units(0.1)
+>>> round_up(total) >= 1.0, sum([0.1] * 10) >= 1.0
+(True, False)
+"""
 
 from __future__ import annotations
 
@@ -12,56 +19,6 @@ _GRID = 1074
 _INFINITE = 1 << (1024 + _GRID)
 
 
-class ExactSum:
-    """A running sum of non-negative doubles, kept as a whole number of 2^-1074.
-
-    Adding costs the same whatever was added before, and nothing is ever rounded; :meth:`upward` rounds what is
-    shown, and only upward.
-
-    Examples
-    --------
-    >>> total = ExactSum()
-    >>> for _ in range(10):
-    ...     total.add(0.1)
-    >>> total.upward() >= 1.0, sum([0.1] * 10) >= 1.0
-    (True, False)
-    >>> total.fits(0.1, limit=1.2), total.fits(0.1, limit=1.0)
-    (True, False)
-    """
-
-    __slots__ = ("_units",)
-
-    def __init__(self, units: int = 0) -> None:
-        if isinstance(units, bool) or not isinstance(units, int) or units < 0:
-            raise refuse("units", units, "a whole number, 0 or more")
-        self._units = units
-
-    @property
-    def units(self) -> int:
-        """The sum in multiples of 2^-1074; what is written to a saved state."""
-        return self._units
-
-    def add(self, value: float) -> None:
-        """Add a non-negative double, exactly."""
-        self._units += in_units(value)
-
-    def fits(self, value: float, *, limit: float) -> bool:
-        """Whether the sum with ``value`` added is still at most ``limit``; compares exactly."""
-        if math.isinf(limit):
-            return True
-        return self._units + in_units(value) <= in_units(limit)
-
-    def upward(self) -> float:
-        """The smallest double that is not below the sum."""
-        return round_up(self._units)
-
-    def left(self, limit: float) -> float:
-        """The largest double that is not above ``limit`` minus the sum; 0 where the sum has reached it."""
-        if math.isinf(limit):
-            return limit
-        return round_down(max(0, in_units(limit) - self._units))
-
-
 def in_units(value: float) -> int:
     """A double as a whole number of 2^-1074; infinity as a number beyond all others."""
     if value == math.inf:
@@ -72,7 +29,10 @@ def in_units(value: float) -> int:
 
 def read_units(text: str) -> int:
     """A whole number of 2^-1074 as a saved state writes it, in hexadecimal."""
-    return ExactSum(int(text, 16)).units
+    units = int(text, 16)
+    if units < 0:
+        raise refuse("units", units, "a whole number, 0 or more")
+    return units
 
 
 def round_down(units: int) -> float:
@@ -80,6 +40,11 @@ def round_down(units: int) -> float:
     spare = max(0, units.bit_length() - 53)
     kept = units >> spare
     return _scaled(kept, spare)
+
+
+def left(limit: float, units: int) -> float:
+    """The largest double that is not above ``limit`` minus so many 2^-1074; 0 where those have reached it."""
+    return limit if math.isinf(limit) else round_down(max(0, in_units(limit) - units))
 
 
 def round_up(units: int) -> float:

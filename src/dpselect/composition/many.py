@@ -7,7 +7,6 @@ matrix, column by column: the same draws, the same rule for stopping, the same s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import Entropy
 from dpselect.noise.rows import NOT_ASKED, ThresholdRows, VerdictRows, scan_rows
+from dpselect.numerics.pair import total as two_sum
 
 #: Rows at a time, so that a column stays in the cache.
 _ROWS = 1 << 14
@@ -82,16 +82,7 @@ def _streams(door: Clipper, values: PrivateValues, times: int | None) -> FloatAr
 
 def _kept(watcher: Watcher, streams: FloatArray, verdicts: VerdictRows, limit: float, entropy: Entropy) -> FloatArray:
     """One noisy threshold per row: answer everything, then keep what the budget reached."""
-    scale_threshold, scale_query = watcher.scales
-    found = scan_rows(
-        streams,
-        threshold=watcher.level,
-        scale_threshold=scale_threshold,
-        scale_query=scale_query,
-        law=watcher.law,
-        entropy=entropy,
-        until="all",
-    )
+    found = scan_rows(streams, **watcher.noise_setting, entropy=entropy, until="all")
     questions = streams.shape[1]
     above = np.cumsum(found, axis=1, dtype=np.int64) - found
     below = np.arange(questions) - above
@@ -109,15 +100,7 @@ def _resampled(
     watcher: Watcher, streams: FloatArray, verdicts: VerdictRows, limit: float, entropy: Entropy
 ) -> FloatArray:
     """A new noisy threshold after each ⊤: column by column, for the rows whose next question fits."""
-    scale_threshold, scale_query = watcher.scales
-    lines = ThresholdRows(
-        len(streams),
-        threshold=watcher.level,
-        scale_threshold=scale_threshold,
-        scale_query=scale_query,
-        law=watcher.law,
-        entropy=entropy,
-    )
+    lines = ThresholdRows(len(streams), **watcher.noise_setting, entropy=entropy)
     table, purses = loss_table(watcher), _Purses(len(streams), limit)
     below = np.zeros(len(streams), dtype=np.int64)
     reach, final = table.reaches(below, purses.left)
@@ -163,10 +146,10 @@ class _Purses:
 
     def pay(self, rows: Counts, losses: FloatArray) -> None:
         high, low = self._high[rows], self._low[rows]
-        first, error = _two_sum(high, -losses)
-        second, rest = _two_sum(low, error)
-        total, small = _two_sum(first, second)
-        left = np.where(small < 0.0, np.nextafter(total, -np.inf), total)
+        first, error = two_sum(high, -losses)
+        second, rest = two_sum(low, error)
+        total, small = two_sum(first, second)
+        left = np.where(np.asarray(small) < 0.0, np.nextafter(total, -np.inf), np.asarray(total))
         for at in np.flatnonzero((rest != 0.0) | [row in self._exact for row in rows.tolist()]).tolist():
             row = int(rows[at])
             before = self._exact.get(row, in_units(float(high[at])) + in_units(float(low[at])))
@@ -183,10 +166,3 @@ class _Purses:
                 for row, (high, low, loss) in enumerate(sums)
             ]
         )
-
-
-def _two_sum(a: Any, b: Any) -> tuple[FloatArray, FloatArray]:
-    """a + b as a double and its error."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)

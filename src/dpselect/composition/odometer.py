@@ -11,7 +11,7 @@ from typing import Any
 
 from dpselect.checks import refuse
 from dpselect.composition.costs import Costed, OpenRun, plain_cost, stated_loss
-from dpselect.composition.exact_sum import ExactSum, in_units
+from dpselect.composition.exact_sum import in_units, round_up
 from dpselect.errors import StateRefused
 from dpselect.noise.entropy import owned_here, process
 from dpselect.privacy.loss import Loss, RealisedLoss
@@ -52,8 +52,9 @@ class Odometer:
     """
 
     def __init__(self) -> None:
-        #: ε, δ, and the runs that are followed: replaced together, so that no run is counted twice or not at all.
-        self._books: tuple[ExactSum, ExactSum, tuple[_Followed, ...]] = ExactSum(), ExactSum(), ()
+        #: ε and δ in multiples of 2^-1074, and the runs that are followed: replaced together, so that no run is counted
+        #: twice or not at all.
+        self._books: tuple[int, int, tuple[_Followed, ...]] = 0, 0, ()
         #: Runs already counted, for as long as somebody holds them.
         self._finished: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._lock = threading.RLock()
@@ -87,7 +88,7 @@ class Odometer:
             counted = None
             while counted is None:
                 books = self._books
-                after = _sum(books[0], loss.epsilon), _sum(books[1], loss.delta), books[2]
+                after = books[0] + in_units(loss.epsilon), books[1] + in_units(loss.delta), books[2]
                 # In one step: a signal handler that added in the meantime has changed the books; they are read anew.
                 if self._books is books: self._books = counted = after  # noqa: E701 # fmt: skip
             self._count += 1
@@ -158,18 +159,14 @@ class Odometer:
                     still_open.append(entry)
                     so_far.append(loss)
                 else:
-                    epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)
+                    epsilon, delta = epsilon + in_units(loss.epsilon), delta + in_units(loss.delta)
                     self._remember(entry.run)
             after = epsilon, delta, tuple(still_open)
             # Left for the next reading where something was added in the meantime.
             self._books = after if self._books is books else self._books
             for loss in so_far:
-                epsilon, delta = _sum(epsilon, loss.epsilon), _sum(delta, loss.delta)
-            return RealisedLoss(epsilon=epsilon.upward(), delta=min(1.0, delta.upward()))
-
-
-def _sum(total: ExactSum, value: float) -> ExactSum:
-    return ExactSum(total.units + in_units(value))
+                epsilon, delta = epsilon + in_units(loss.epsilon), delta + in_units(loss.delta)
+            return RealisedLoss(epsilon=round_up(epsilon), delta=min(1.0, round_up(delta)))
 
 
 def _stated_so_far(run: OpenRun) -> Loss:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpselect.checks import refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
 from dpselect.composition.clipping import Clip, Clipper
-from dpselect.composition.exact_sum import ExactSum
+from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.composition.filter import Filter, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.ration import Ration, RationedRun
@@ -135,10 +135,8 @@ class PaidRuns:
     def spent(self) -> float:
         """The realised loss of everything answered, the open run included: an upper bound that may be shown."""
         with self._lock:
-            total, run = ExactSum(self._transcript.ended.units), self._uncounted
-            if run is not None:
-                total.add(run.spent)
-            return total.upward()
+            total, run = self._transcript.ended, self._uncounted
+            return round_up(total if run is None else total + in_units(run.spent))
 
     @property
     def loss(self) -> RealisedLoss:
@@ -149,12 +147,8 @@ class PaidRuns:
     def remaining(self) -> float:
         """What is left, in the filter's unit and rounded down, without what an open run has cost so far."""
         with self._lock:
-            left, run = self._filter.remaining, self._uncounted
-            if self._filter.takes_open_run and run is not None:
-                open_cost = ExactSum()
-                open_cost.add(run.spent)
-                return open_cost.left(left)
-            return left
+            outside, run = self._filter.remaining, self._uncounted
+            return left(outside, in_units(run.spent)) if self._filter.takes_open_run and run is not None else outside
 
     @property
     def fits(self) -> bool:

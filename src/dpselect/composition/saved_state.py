@@ -11,7 +11,7 @@ from dpselect.checks import counts, one
 from dpselect.composition.clipping import Clipper
 from dpselect.composition.costs import plain_cost
 from dpselect.composition.declared import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
-from dpselect.composition.exact_sum import ExactSum, read_units
+from dpselect.composition.exact_sum import read_units
 from dpselect.composition.filter import Filter, State, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
@@ -55,8 +55,8 @@ class SavedVector(NamedTuple):
     resample: bool
     horizon: int | None
     filter: Filter
-    #: What the runs that ended cost.
-    ended: ExactSum
+    #: What the runs that ended cost, in multiples of 2^-1074.
+    ended: int
     questions: int
     open: bool
     #: The run that was open, and what its answers cost so far; not in the filter's sums.
@@ -76,7 +76,7 @@ class SavedVector(NamedTuple):
             "horizon": self.horizon,
             # Without the open run, whose charge stands below.
             "filter": {"kind": kind, **self.filter._state()},
-            "ended": hex(self.ended.units),
+            "ended": hex(self.ended),
             "questions": self.questions,
             "open": self.open,
             "run": None if run is None else {"below": run.below, "above": run.above, "charge": run.epsilon},
@@ -104,9 +104,9 @@ class SavedVector(NamedTuple):
             raise StateRefused("the saved state must clip to a pair of widths")
         if not isinstance(state["open"], bool) or state["noise"] not in ("private", "reproducible"):
             raise StateRefused("the saved state must say whether it is open, and which noise it had")
-        ended = ExactSum(int(state["ended"], 16))
+        ended = read_units(state["ended"])
         # The pure filter counts every run at what the transcript counts it, and perhaps other releases.
-        if isinstance(filter, PureFilter) and read_units(kind["sum"]) < ended.units:
+        if isinstance(filter, PureFilter) and read_units(kind["sum"]) < ended:
             raise StateRefused("the saved filter has counted less than its runs cost")
         questions = int(one(counts, "questions", state["questions"]))
         door = Clipper(watcher, clip=None if clip is None else (clip[0], clip[1]), outside=state["outside"])

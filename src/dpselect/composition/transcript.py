@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.composition.exact_sum import ExactSum
+from dpselect.composition.exact_sum import in_units
 
 
 class RunRecord(NamedTuple):
@@ -28,11 +28,11 @@ class Transcript:
     >>> transcript.answer(False)
     >>> transcript.answer_many(np.array([False, True]), tops=1)
     >>> transcript.end_run(RunRecord(below=2, above=1, epsilon=0.25))
-    >>> transcript.questions, transcript.tops.tolist(), transcript.ended.upward()
-    (3, [2], 0.25)
+    >>> transcript.questions, transcript.tops.tolist(), transcript.ended == in_units(0.25)
+    (3, [2], True)
     """
 
-    def __init__(self, *, questions: int = 0, ended: ExactSum | None = None) -> None:
+    def __init__(self, *, questions: int = 0, ended: int = 0) -> None:
         self.questions = questions
         self._tops = array("q")
         #: Three doubles per run (counts stay below 2^53), written in one step.
@@ -40,7 +40,7 @@ class Transcript:
         #: How many runs ended. Read and compared by others in one step, so an attribute and no property.
         self.ended_runs = 0
         #: How many of the records are in the sum, and the sum: replaced together.
-        self._summed = 0, (ExactSum() if ended is None else ended)
+        self._summed = 0, ended
 
     @property
     def tops(self) -> NDArray[np.int64]:
@@ -57,14 +57,12 @@ class Transcript:
         )
 
     @property
-    def ended(self) -> ExactSum:
-        """What the runs that ended cost, added exactly."""
+    def ended(self) -> int:
+        """What the runs that ended cost, in multiples of 2^-1074."""
         count, total = self._summed
         now = self.ended_runs
         if count < now:
-            total = ExactSum(total.units)
-            for epsilon in self._records[3 * count + 2 : 3 * now : 3]:
-                total.add(epsilon)
+            total += sum(map(in_units, self._records[3 * count + 2 : 3 * now : 3]))
             self._summed = now, total
         return total
 

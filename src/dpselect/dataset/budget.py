@@ -24,7 +24,6 @@ class Budget:
     """
 
     def __init__(self, total: float | Fraction | None) -> None:
-        from dpselect.composition.exact_sum import ExactSum
         from dpselect.noise.entropy import owned_here
         from dpselect.report.rounding import no_more_than
 
@@ -32,13 +31,15 @@ class Budget:
         if total is not None:
             one(positive, "total", total)
             self.total = no_more_than(total)
-        self._sum = ExactSum()
+        #: What was charged, in multiples of 2^-1074.
+        self._units = 0
         # A signal handler may ask while a charge is under way; a forked child has no share in its parent's budget.
         self._lock = threading.RLock()
         self._process = owned_here(self)
 
     def charge(self, epsilon: float) -> None:
         """Counts an answer that is about to be drawn."""
+        from dpselect.composition.exact_sum import in_units
         from dpselect.noise.entropy import process
         from dpselect.report.rounding import at_most
 
@@ -47,22 +48,27 @@ class Budget:
                 "this budget belongs to the process that made it; ask there, or keep a ledger, which processes share"
             )
         with self._lock:
-            if not self._sum.fits(epsilon, limit=self.total):
+            after = self._units + in_units(epsilon)
+            if after > in_units(self.total):
                 raise BudgetExhausted(
-                    f"an answer at ε = {at_most(epsilon)} does not fit: {at_most(self._sum.upward())} of "
+                    f"an answer at ε = {at_most(epsilon)} does not fit: {at_most(self.spent)} of "
                     f"{at_most(self.total)} is spent; nothing was asked",
-                    spent=self._sum.upward(),
+                    spent=self.spent,
                     budget=self.total,
                     next_cost=epsilon,
                 )
-            self._sum.add(epsilon)
+            self._units = after
 
     @property
     def spent(self) -> float:
         """What the answers so far cost, rounded up."""
-        return self._sum.upward()
+        from dpselect.composition.exact_sum import round_up
+
+        return round_up(self._units)
 
     @property
     def remaining(self) -> float:
         """What is left; infinite without a limit."""
-        return self._sum.left(self.total)
+        from dpselect.composition.exact_sum import left
+
+        return left(self.total, self._units)

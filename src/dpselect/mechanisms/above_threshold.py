@@ -19,7 +19,7 @@ from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import scan_rows
-from dpselect.noise.scan import NoisyThreshold
+from dpselect.noise.scan import NoisyThreshold, Until
 from dpselect.privacy.conversions import renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.renyi import ORDERS
@@ -60,6 +60,12 @@ class AboveThreshold(ABC):
     def level(self) -> float:
         """The public number that the threshold's noise is added to: ρ, moved by :meth:`offset`."""
         return self.threshold + float(self.offset(*self.scales))
+
+    @cached_property
+    def noise_setting(self) -> dict[str, Any]:
+        """What the draws of :mod:`dpselect.noise` need to know: where, how wide, of which law."""
+        first, second = self.scales
+        return {"threshold": self.level, "scale_threshold": first, "scale_query": second, "law": self.law}
 
     @classmethod
     @abstractmethod
@@ -137,10 +143,7 @@ class AboveThreshold(ABC):
     def noisy_threshold(self, *, entropy: Entropy = SYSTEM_ENTROPY) -> NoisyThreshold:
         """Draw the noise of a threshold."""
         noise_of(entropy)
-        scale_threshold, scale_query = self.scales
-        return NoisyThreshold(
-            self.level, scale_threshold=scale_threshold, scale_query=scale_query, law=self.law, entropy=entropy
-        )
+        return NoisyThreshold(**self.noise_setting, entropy=entropy)
 
     def start(
         self,
@@ -188,16 +191,9 @@ class AboveThreshold(ABC):
         number = int(one(counts, "times", times, least=1))
         if not isinstance(admitted, np.ndarray):
             raise InvalidData("values must be doubles, or integers within ±2**53, to be asked many times at once")
-        scale_threshold, scale_query = self.scales
-        verdicts = scan_rows(
-            np.broadcast_to(admitted, (number, len(admitted))),
-            threshold=self.level,
-            scale_threshold=scale_threshold,
-            scale_query=scale_query,
-            law=self.law,
-            entropy=entropy,
-            until="first" if resample else "all",
-        )
+        rows = np.broadcast_to(admitted, (number, len(admitted)))
+        until: Until = "first" if resample else "all"
+        verdicts = scan_rows(rows, **self.noise_setting, entropy=entropy, until=until)
         return Runs.priced(self, verdicts, noise=noise)
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, counts, one, positive
+from dpselect.checks import FloatArray, counts, one
 from dpselect.mechanisms.selection import NoisyMax
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, Law
 from dpselect.numerics.roots import smallest_safe
@@ -24,17 +24,7 @@ from dpselect.privacy.family import QueryFamily, check_family
 class ClassicalNoisyMax(NoisyMax):
     """A noisy max whose noise has hazard rate at most 1/scale: Gumbel, exponential or Laplace."""
 
-    family: QueryFamily
     scale: float
-
-    def __post_init__(self) -> None:
-        check_family(self.family)
-        object.__setattr__(self, "scale", one(positive, "scale", self.scale))
-
-    @property
-    def noise_scale(self) -> float:
-        """The scale."""
-        return self.scale
 
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """ε of one release: the same for every number of candidates above one."""

@@ -15,7 +15,7 @@ from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.bounded_range import noisy_max_range
-from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, relative_shift
 from dpselect.privacy.profiles import selection_delta, selection_epsilon
 from dpselect.privacy.renyi import selection_renyi
@@ -45,18 +45,9 @@ class GaussianNoisyMax(NoisyMax):
     """
 
     law: ClassVar[Law] = NORMAL
+    noise_name: ClassVar[str] = "sigma"
 
-    family: QueryFamily
     sigma: float
-
-    def __post_init__(self) -> None:
-        check_family(self.family)
-        object.__setattr__(self, "sigma", one(positive, "sigma", self.sigma))
-
-    @property
-    def noise_scale(self) -> float:
-        """σ."""
-        return self.sigma
 
     @cached_property
     def _setting(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ What a selection competes with. Gaussian noise costs (ε, δ), Laplace noise is 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -59,7 +60,51 @@ class Release:
 
 
 @dataclass(frozen=True)
-class GaussianRelease:
+class GridRelease(ABC):
+    """All values, rounded to a public grid, each with integer noise of one law."""
+
+    #: What the discrete law of the noise is on a fine grid.
+    law: ClassVar[Law]
+    #: What the noise is called among the parameters.
+    noise_name: ClassVar[str] = "scale"
+
+    family: QueryFamily
+
+    def __post_init__(self) -> None:
+        check_family(self.family)
+        object.__setattr__(self, self.noise_name, one(positive, self.noise_name, getattr(self, self.noise_name)))
+
+    @property
+    def grid(self) -> Grid:
+        """Where released numbers lie; a function of the public parameters."""
+        return Grid.for_release(self.family, scale=getattr(self, self.noise_name))
+
+    @abstractmethod
+    def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
+        """ε of releasing so many values, at this mechanism's ``delta`` where it has one."""
+
+    @abstractmethod
+    def _draw(self, size: int, scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
+        """Integer noise of this scale, in grid steps."""
+
+    def _rho(self, candidates: int) -> float | None:
+        return None
+
+    def release(
+        self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
+    ) -> Release:
+        """The values with noise, on the grid."""
+        kind, grid = noise_of(entropy), self.grid
+        admitted = admit(values, family=self.family, outside=outside)
+        # The cost comes first: if it cannot be stated, nothing is drawn.
+        loss = Loss(epsilon=float(self.epsilon(len(admitted))), delta=getattr(self, "delta", 0.0))
+        noise = self._draw(len(admitted), grid.in_steps(getattr(self, self.noise_name)), entropy)
+        noisy = on_grid(admitted, grid=grid, noise=noise)
+        return Release(values=noisy, step=grid.step, loss=loss, noise=kind, rho=self._rho(len(admitted)))
+
+
+@dataclass(frozen=True)
+class GaussianRelease(GridRelease):
     """All values, rounded to a public grid, each with discrete Gaussian noise.
 
     Parameters
@@ -82,23 +127,16 @@ class GaussianRelease:
     ((3,), 1.49...e-08, np.True_)
     """
 
-    #: What the discrete law of the noise is on a fine grid.
     law: ClassVar[Law] = NORMAL
+    noise_name: ClassVar[str] = "sigma"
 
-    family: QueryFamily
     _: KW_ONLY
     sigma: float
     delta: float
 
     def __post_init__(self) -> None:
-        check_family(self.family)
-        object.__setattr__(self, "sigma", one(positive, "sigma", self.sigma))
+        super().__post_init__()
         object.__setattr__(self, "delta", one(probability, "delta", self.delta))
-
-    @property
-    def grid(self) -> Grid:
-        """Where released numbers lie; a function of the public parameters."""
-        return Grid.for_release(self.family, scale=self.sigma)
 
     def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
         """ε of releasing so many values at this mechanism's ``delta``."""
@@ -127,22 +165,11 @@ class GaussianRelease:
         rho = Fraction(self.rho(candidates))
         return unwrap(np.array([upward(Fraction(order) * rho) for order in orders.flat]).reshape(orders.shape))
 
-    def release(
-        self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
-    ) -> Release:
-        """The values with noise, on the grid."""
-        kind = noise_of(entropy)
-        admitted = admit(values, family=self.family, outside=outside)
-        # The cost comes first: if it cannot be stated, nothing is drawn.
-        loss = Loss(epsilon=float(self.epsilon(len(admitted))), delta=self.delta)
-        noise = discrete_gaussian(len(admitted), sigma=self.grid.in_steps(self.sigma), entropy=entropy)
-        return Release(
-            values=on_grid(admitted, grid=self.grid, noise=noise),
-            step=self.grid.step,
-            loss=loss,
-            noise=kind,
-            rho=self.rho(len(admitted)),
-        )
+    def _draw(self, size: int, scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
+        return discrete_gaussian(size, sigma=scale, entropy=entropy)
+
+    def _rho(self, candidates: int) -> float:
+        return self.rho(candidates)
 
     @classmethod
     def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float, delta: float) -> GaussianRelease:
@@ -161,7 +188,7 @@ class GaussianRelease:
 
 
 @dataclass(frozen=True)
-class LaplaceRelease:
+class LaplaceRelease(GridRelease):
     """All values, rounded to a public grid, each with discrete Laplace noise.
 
     The ratio of two probabilities is at most e^(n/t) per value, where n is the sensitivity and t the scale in
@@ -184,20 +211,9 @@ class LaplaceRelease:
     Loss(epsilon=0.0234375, delta=0.0)
     """
 
-    #: What the discrete law of the noise is on a fine grid.
     law: ClassVar[Law] = LAPLACE
 
-    family: QueryFamily
     scale: float
-
-    def __post_init__(self) -> None:
-        check_family(self.family)
-        object.__setattr__(self, "scale", one(positive, "scale", self.scale))
-
-    @property
-    def grid(self) -> Grid:
-        """Where released numbers lie; a function of the public parameters."""
-        return Grid.for_release(self.family, scale=self.scale)
 
     def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
         """Pure ε of releasing so many values."""
@@ -205,20 +221,8 @@ class LaplaceRelease:
         each = Fraction(self.grid.sensitivity(self.family)) / self.grid.in_steps(self.scale)
         return unwrap(np.array([upward(int(d) * each) for d in numbers.flat]).reshape(numbers.shape))
 
-    def release(
-        self, values: PrivateValues, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse"
-    ) -> Release:
-        """The values with noise, on the grid."""
-        kind = noise_of(entropy)
-        admitted = admit(values, family=self.family, outside=outside)
-        loss = Loss(epsilon=float(self.epsilon(len(admitted))))
-        noise = discrete_laplace(len(admitted), scale=self.grid.in_steps(self.scale), entropy=entropy)
-        return Release(
-            values=on_grid(admitted, grid=self.grid, noise=noise),
-            step=self.grid.step,
-            loss=loss,
-            noise=kind,
-        )
+    def _draw(self, size: int, scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
+        return discrete_laplace(size, scale=scale, entropy=entropy)
 
     @classmethod
     def calibrated(cls, family: QueryFamily, *, candidates: int, epsilon: float) -> LaplaceRelease:

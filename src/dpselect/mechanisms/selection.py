@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, counts, one, refuse, unwrap
+from dpselect.checks import FloatArray, counts, one, positive, refuse, unwrap
 from dpselect.errors import InvalidData
 from dpselect.mechanisms.outcomes import Ranking, Selection, Selections, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_scores
@@ -22,7 +23,7 @@ from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import noisy_argmax_rows
 from dpselect.privacy.classical import upward
 from dpselect.privacy.conversions import range_renyi, range_rho
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.loss import Loss
 
 #: Which end is looked for.
@@ -32,17 +33,25 @@ Goal: TypeAlias = Literal["largest", "smallest"]
 Labels: TypeAlias = Sequence[Any] | Any
 
 
+@dataclass(frozen=True)
 class NoisyMax(ABC):
     """A mechanism that adds noise of one law to every value and names the largest; it adds its cost."""
 
     #: The law of the noise, at scale 1.
     law: ClassVar[Law]
+    #: What the noise is called among the parameters.
+    noise_name: ClassVar[str] = "scale"
+
     family: QueryFamily
 
-    @property
-    @abstractmethod
+    def __post_init__(self) -> None:
+        check_family(self.family)
+        object.__setattr__(self, self.noise_name, one(positive, self.noise_name, getattr(self, self.noise_name)))
+
+    @cached_property
     def noise_scale(self) -> float:
         """What the noise is multiplied by."""
+        return float(getattr(self, self.noise_name))
 
     @abstractmethod
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:

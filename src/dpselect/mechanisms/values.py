@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, ValuesView
-from decimal import Decimal
 from fractions import Fraction
-from numbers import Integral, Rational
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from dpselect.checks import LARGEST_COUNT, FloatArray, refuse
 from dpselect.errors import InvalidData
-from dpselect.noise.inputs import FloatScores
+from dpselect.noise.inputs import FloatScores, private_rational
 from dpselect.privacy.family import QueryFamily
 
 #: What to do with a value outside [lower, upper].
@@ -157,18 +155,10 @@ def _common_type(values: Sequence[object]) -> type:
 
 def _exact(value: object) -> Fraction:
     """One number, exactly; booleans, nulls, NaN and anything else are refused."""
-    if isinstance(value, (bool, np.bool_)):
-        raise InvalidData(_NOT_NUMBERS)
-    if isinstance(value, np.floating):
-        value = float(value) if value.itemsize <= 8 else None
-    if isinstance(value, Integral):
-        return Fraction(int(value))
-    if isinstance(value, (float, Decimal, Rational)):
-        try:
-            return Fraction(value)
-        except (ValueError, OverflowError):  # NaN and the infinities
-            pass
-    raise InvalidData(_NOT_NUMBERS)
+    try:
+        return private_rational(value)
+    except InvalidData:
+        raise InvalidData(_NOT_NUMBERS) from None
 
 
 def _admit_exact(array: np.ndarray[Any, np.dtype[Any]], family: QueryFamily, outside: OutsidePolicy) -> list[Fraction]:

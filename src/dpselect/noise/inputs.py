@@ -342,6 +342,8 @@ def _rational(value: object) -> Fraction:
     if not isinstance(value, (float, np.floating, Decimal)):
         raise TypeError
     if isinstance(value, np.floating):
+        if value.itemsize > 8:  # would be rounded
+            raise TypeError
         value = float(value)
     if not math.isfinite(value):
         raise ValueError

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,14 +74,7 @@ def noisy_argmax_rows(
 
 
 def scan_rows(
-    values: FloatArray,
-    *,
-    threshold: Exact,
-    scale_threshold: Exact,
-    scale_query: Exact,
-    law: Law = NORMAL,
-    entropy: Entropy = SYSTEM_ENTROPY,
-    until: Until = "first",
+    values: FloatArray, *, entropy: Entropy = SYSTEM_ENTROPY, until: Until = "first", **setting: Any
 ) -> VerdictRows:
     """Every row of ``values`` as a run of its own against a noisy threshold of its own; exact.
 
@@ -89,10 +82,10 @@ def scan_rows(
     ----------
     values : ndarray of shape (runs, questions)
         Finite doubles, taken at their exact value.
-    threshold, scale_threshold, scale_query, law, entropy
-        As for :class:`~dpselect.noise.scan.NoisyThreshold`.
     until : {"first", "all"}
         Whether a run ends at its first ⊤ or answers everything.
+    threshold, scale_threshold, scale_query, law, entropy
+        As for :class:`~dpselect.noise.scan.NoisyThreshold`.
 
     Returns
     -------
@@ -109,14 +102,7 @@ def scan_rows(
     step = max(1, _BLOCK // values.shape[1])
     for start in range(0, len(values), step):
         block = values[start : start + step]
-        lines = ThresholdRows(
-            len(block),
-            threshold=threshold,
-            scale_threshold=scale_threshold,
-            scale_query=scale_query,
-            law=law,
-            entropy=entropy,
-        )
+        lines = ThresholdRows(len(block), entropy=entropy, **setting)
         verdicts[start : start + step] = lines.ask(np.arange(len(block)), block)
     if until == "first":
         answered_above = verdicts == 1
