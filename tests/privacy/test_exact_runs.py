@@ -49,7 +49,7 @@ def test_no_short_run_has_a_larger_delta_than_its_profile(
     family = QueryFamily(lower=0, upper=1, sensitivity=0.25, monotone=monotone)
     watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=sigma_threshold, sigma_query=sigma_query)
     for epsilon in (0.5, 1.0, 2.0, 4.0, 6.0):
-        assert worst_delta(watcher, 2, epsilon, monotone=monotone) <= watcher.delta(epsilon, horizon=2) + 1e-15
+        assert worst_delta(watcher, 2, epsilon, monotone=monotone) <= watcher.profile(epsilon, horizon=2) + 1e-15
 
 
 def test_questions_that_move_against_each_other_need_both_moves_in_the_shift() -> None:
@@ -60,7 +60,7 @@ def test_questions_that_move_against_each_other_need_both_moves_in_the_shift() -
     found = worst_delta(watcher, 2, epsilon, monotone=False)
     # One move per question would not be enough, by a factor of twenty.
     one_move = 0.25 * math.sqrt(1.0 / 2.0**2 + 1.0 / 0.15**2)
-    assert 20 * 3 * gaussian_delta(epsilon, shift=one_move) < found <= watcher.delta(epsilon, horizon=2)
+    assert 20 * 3 * gaussian_delta(epsilon, shift=one_move) < found <= watcher.profile(epsilon, horizon=2)
 
 
 def test_no_noisy_max_of_three_has_a_larger_delta_than_its_profile() -> None:
@@ -86,7 +86,7 @@ def test_no_noisy_max_of_three_has_a_larger_delta_than_its_profile() -> None:
                     p, q = law(values), law(others)
                     worst = max(worst, float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()))
                     assert np.abs(np.log(p / q)).max() <= picker.epsilon(candidates=3) + 1e-9
-        assert worst <= picker.delta(epsilon, candidates=3) + 1e-15
+        assert worst <= picker.profile(epsilon, candidates=3) + 1e-15
 
 
 @pytest.mark.parametrize(("sigma_threshold", "sigma_query"), [(0.2, 0.25), (0.2, 0.5), (0.1, 1.0)])

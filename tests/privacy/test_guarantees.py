@@ -77,7 +77,7 @@ def test_no_neighbouring_pair_exceeds_the_noisy_max_profile(data):
     picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=delta, monotone=monotone), sigma)
     laws = noisy_max_law(first, sigma), noisy_max_law(second, sigma)
     for one, other in (laws, laws[::-1]):
-        assert np.maximum(one - math.exp(epsilon) * other, 0).sum() <= picker.delta(epsilon, d) + 1e-9
+        assert np.maximum(one - math.exp(epsilon) * other, 0).sum() <= picker.profile(epsilon, d) + 1e-9
 
 
 def run_law(queries, watcher):
@@ -110,7 +110,7 @@ def test_no_neighbouring_pair_exceeds_the_above_threshold_guarantees(data):
     laws = run_law(first, watcher), run_law(second, watcher)
     for one, other in (laws, laws[::-1]):
         assert np.max(np.log(one / other)) <= watcher.epsilon(h) + 1e-9
-        assert np.maximum(one - math.exp(epsilon) * other, 0).sum() <= watcher.delta(epsilon, h) + 1e-9
+        assert np.maximum(one - math.exp(epsilon) * other, 0).sum() <= watcher.profile(epsilon, h) + 1e-9
         for alpha in (1.5, 4.0, 20.0):
             divergence = math.log((one**alpha * other ** (1 - alpha)).sum()) / (alpha - 1)
             assert divergence <= watcher.renyi(alpha, h) + 1e-9

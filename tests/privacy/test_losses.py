@@ -295,7 +295,7 @@ def test_too_large_a_sensitivity_is_clipped_with_a_warning():
         (lambda: GaussianNoisyMax(UNIT, 0.1).epsilon([]), "candidates must be non-empty"),
         (lambda: GaussianNoisyMax(UNIT, 0.1).epsilon([3, True, "a"]), "candidates must be a number"),
         (lambda: GaussianNoisyMax(UNIT, 0.1).epsilon([[3], [4, 5]]), "candidates must be a number or a rect"),
-        (lambda: GaussianNoisyMax(UNIT, 0.1).delta([0.1, 0.2], [3, 4, 5]), r"shapes must broadcast.*epsilon \(2,\)"),
+        (lambda: GaussianNoisyMax(UNIT, 0.1).profile([0.1, 0.2], [3, 4, 5]), r"shapes must broadcast.*epsilon \(2,\)"),
         (lambda: GaussianNoisyMax(UNIT, 0.1).approximate_epsilon(0.0, 3), r"delta must be strictly between 0 and 1"),
         (lambda: GaussianAboveThreshold(UNIT, threshold=0.5, sigma_threshold=0, sigma_query=1), "sigma_threshold must"),
         (
@@ -319,7 +319,7 @@ def test_scalars_give_floats_and_arrays_give_arrays():
     picker = GaussianNoisyMax(UNIT, 0.1)
     assert type(picker.epsilon(365)) is float
     assert picker.epsilon([[3, 4], [5, 6]]).shape == (2, 2)
-    assert type(picker.delta(0.05, 365)) is float
+    assert type(picker.profile(0.05, 365)) is float
 
 
 @settings(max_examples=80, deadline=None)

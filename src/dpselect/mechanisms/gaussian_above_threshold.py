@@ -137,7 +137,7 @@ class GaussianAboveThreshold(AboveThreshold):
     def _shift(self) -> float:
         return float(self.shifts(self.family, scale_threshold=self.sigma_threshold, scale_query=self.sigma_query))
 
-    def delta(self, epsilon: ArrayLike, horizon: ArrayLike) -> float | FloatArray:
+    def profile(self, epsilon: ArrayLike, horizon: ArrayLike) -> float | FloatArray:
         """An upper bound on δ at ε of a run capped at ``horizon``: 0 where the pure bound already holds."""
         eps, h = broadcast(epsilon=non_negative("epsilon", epsilon), horizon=counts("horizon", horizon, least=1))
         bound = np.asarray(selection_delta(eps, shift=self._shift(), outputs=h + 1.0))

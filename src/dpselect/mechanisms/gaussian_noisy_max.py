@@ -78,7 +78,7 @@ class GaussianNoisyMax(NoisyMax):
         """
         return certify_noisy_max(**vars(self.family), sigma=self.sigma, candidates=candidates)
 
-    def delta(self, epsilon: ArrayLike, candidates: ArrayLike) -> float | FloatArray:
+    def profile(self, epsilon: ArrayLike, candidates: ArrayLike) -> float | FloatArray:
         """An upper bound on δ at ε: 0 where the pure bound already holds."""
         eps, d = broadcast(
             epsilon=non_negative("epsilon", epsilon), candidates=counts("candidates", candidates, least=2)
