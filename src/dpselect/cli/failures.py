@@ -70,7 +70,7 @@ def guarded(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
             return BAD_INPUT if not arguments else code if isinstance(code, int) else DONE
         except BudgetExhausted as failure:
-            say(str(failure), as_json=as_json)
+            say(str(failure) if as_json else _in_few_digits(failure), as_json=as_json)
             return BUDGET_EXHAUSTED
         except output.NotWritten as failure:
             say(str(failure), as_json=as_json)
@@ -99,6 +99,23 @@ def guarded(arguments: Sequence[str]) -> int:
                 say("interrupted" + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
                 return INTERRUPTED
             return _unforeseen(failure, as_json=as_json, cost=spent.after_interruption(failure) if asks else "")
+
+
+def _in_few_digits(failure: BudgetExhausted) -> str:
+    """A ledger's refusal as a person reads it: what is left rounded down, what it would cost rounded up.
+
+    >>> told = "the question costs 2 and does not fit: 0.633067022838887 of 2 is charged; nothing was spent on it"
+    >>> _in_few_digits(BudgetExhausted(told, spent=0.633067022838887, budget=2.0, next_cost=2.0))
+    'the question costs 2 and does not fit: 1.366 of 2 is left; nothing was spent on it'
+    """
+    from dpselect.report.rounding import at_least, at_most
+
+    text = str(failure)
+    if not text.startswith("the question costs") or "δ" in text:
+        return text
+    left = at_least(max(0.0, failure.budget - failure.spent))
+    cost, most = at_most(failure.next_cost), at_most(failure.budget)
+    return f"the question costs {cost} and does not fit: {left} of {most} is left; nothing was spent on it"
 
 
 def _spelled(arguments: Sequence[str]) -> Sequence[str]:
