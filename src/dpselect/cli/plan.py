@@ -268,7 +268,7 @@ def _public_side(data: str, periods: Periods) -> BoundedQuery:
 def _pictures(comparison: Comparison, *, plot: Path | None, report: Path | None, seed: int) -> dict[str, str]:
     if plot is None and report is None:
         return {}
-    from dpselect.planning.frontier import frontier
+    from dpselect.planning.budgets import frontier
     from dpselect.report.page import write_page
     from dpselect.report.plan_page import plan_report
     from dpselect.report.plots import draw_frontier

@@ -8,8 +8,8 @@
 ('permute-and-flip', PermuteAndFlip(family=..., scale=0.0014...))
 """
 
+from dpselect.planning.budgets import Frontier, frontier
 from dpselect.planning.contender import Prediction
-from dpselect.planning.frontier import Frontier, frontier
 from dpselect.planning.job import Job, load_job
 from dpselect.planning.knowledge import Model, Profile, read_profile
 from dpselect.planning.plan import Plan, load_plan

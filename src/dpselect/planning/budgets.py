@@ -1,16 +1,19 @@
-"""One contender at any budget, and the least ε that will do: for a wanted score, or to be better than a guess."""
+"""One contender at any budget: the least ε that will do, and how much accuracy each further ε buys."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from dpselect.checks import FloatArray, refuse
+import numpy as np
+
+from dpselect.checks import FloatArray, positive, refuse
 from dpselect.errors import DPSelectError, InvalidParameter
 from dpselect.planning.advice import shown
-from dpselect.planning.contender import BY_KEY, TITLES, SparseContender
-from dpselect.planning.job import Job
+from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SPARSE, TITLES, SparseContender
+from dpselect.planning.job import Job, guess_score
 from dpselect.planning.one_release import calibrated, needs_delta, predict_one, scale_of
 from dpselect.planning.plan import Plan
 from dpselect.planning.tuning import StreamTuner
@@ -33,6 +36,21 @@ DOMINATED = {
 }
 #: Sparse vectors that do most with little.
 _FRUGAL = ("exponential-rationed", "sparse-kept-clipped")
+
+#: A frontier is drawn for these, which cover every kind, unless others are named.
+_SHOWN = (
+    "sparse-fresh-clipped",
+    "sparse-kept-clipped",
+    "exponential-rationed",
+    "gaussian-release",
+    "laplace-release",
+    "gaussian-noisy-max",
+    "gaussian-noisy-max-profile",
+    "exponential",
+    "permute-and-flip",
+    "laplace-noisy-max",
+)
+_PASSES = 400
 
 
 class Entrant:
@@ -177,3 +195,79 @@ def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *
             # Only who does it for less is of interest from here on.
             start = best = plan.epsilon
     return None if math.isinf(best) else _FROM_SCRATCH * best
+
+
+def promising(job: Job) -> tuple[str, ...]:
+    """All that can promise it: what may be asked for by name."""
+    approximate = job.delta > 0
+    if job.asked == "largest":
+        return tuple(key for key in (*SELECTIONS, *RELEASES) if approximate or not needs_delta(key))
+    sparse = [one.key for one in SPARSE if approximate or not one.approximate]
+    return (*sparse, *(key for key in RELEASES if approximate or not needs_delta(key)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frontier:
+    """Plans by contender, each at rising budgets; contenders in the order of their best score at the job's budget."""
+
+    job: Job
+    guess: float
+    lines: dict[str, tuple[Plan, ...]]
+
+    def as_document(self) -> dict[str, Any]:
+        """Plain values for JSON: (ε, score, uncertainty) by contender."""
+        return {
+            key: [
+                [plan.epsilon, plan.prediction.score, plan.prediction.uncertainty] for plan in line if plan.prediction
+            ]
+            for key, line in self.lines.items()
+        }
+
+
+def frontier(
+    job: Job,
+    *,
+    epsilons: Sequence[float] | None = None,
+    contenders: Sequence[str] | None = None,
+    seed: int = 1,
+    on_progress: Callable[[float], None] = lambda share: None,
+) -> Frontier:
+    """Tune every contender at every budget.
+
+    Parameters
+    ----------
+    job : Job
+        What is asked.
+    epsilons : sequence of float, optional
+        The budgets; seven from an eighth of the job's to eight times it, if left out.
+    contenders : sequence of str, optional
+        Only these.
+    seed : int
+        Of the simulations.
+    on_progress
+        Called with the share done.
+    """
+    centre = job.epsilon or 1.0
+    chosen = np.asarray(epsilons if epsilons is not None else centre * np.exp2(np.arange(-3.0, 4.0)))
+    budgets = sorted(float(one) for one in np.atleast_1d(positive("epsilons", chosen)))
+    possible = promising(job)
+    keys = [key for key in (contenders or _SHOWN) if key in possible]
+    lines: dict[str, tuple[Plan, ...]] = {}
+    for place, key in enumerate(keys):
+        entrant, line = Entrant(job, key, seed=seed), []
+        for step, epsilon in enumerate(budgets):
+            try:
+                line.append(entrant.at(epsilon, passes=_PASSES))
+            except DPSelectError:
+                continue
+            finally:
+                on_progress((place + (step + 1) / len(budgets)) / len(keys))
+        lines[key] = tuple(line)
+    middle = len(budgets) // 2
+
+    def rank(key: str) -> float:
+        line = lines[key]
+        found = line[min(middle, len(line) - 1)].prediction if line else None
+        return 0.0 if found is None else -found.score
+
+    return Frontier(job=job, guess=guess_score(job), lines={key: lines[key] for key in sorted(keys, key=rank)})

@@ -21,11 +21,11 @@ from dpselect.planning.budgets import (
     Entrant,
     beats,
     cheapest_plans,
+    promising,
     smallest_useful_epsilon,
 )
-from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SPARSE
+from dpselect.planning.contender import BY_KEY
 from dpselect.planning.job import Job, guess_score
-from dpselect.planning.one_release import needs_delta
 from dpselect.planning.plan import Plan
 from dpselect.planning.simulation import LONG
 
@@ -92,15 +92,6 @@ def contenders_for(job: Job) -> tuple[str, ...]:
     if job.asked == "crossings" and job.count > LONG:
         quick = [key for key in quick if key not in BY_KEY or BY_KEY[key].rationed]
     return tuple(quick)
-
-
-def promising(job: Job) -> tuple[str, ...]:
-    """All that can promise it: what may be asked for by name."""
-    approximate = job.delta > 0
-    if job.asked == "largest":
-        return tuple(key for key in (*SELECTIONS, *RELEASES) if approximate or not needs_delta(key))
-    sparse = [one.key for one in SPARSE if approximate or not one.approximate]
-    return (*sparse, *(key for key in RELEASES if approximate or not needs_delta(key)))
 
 
 def compare(

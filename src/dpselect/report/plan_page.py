@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpselect.planning.frontier import Frontier
+from dpselect.planning.budgets import Frontier
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.plan import Plan

@@ -19,7 +19,7 @@ from dpselect.report.rounding import at_most
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.composition.transcript import RunRecord
-    from dpselect.planning.frontier import Frontier
+    from dpselect.planning.budgets import Frontier
 
 # Okabe and Ito's colours, which every kind of eye can tell apart, and marks that stay apart without colour.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
