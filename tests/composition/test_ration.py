@@ -1,5 +1,6 @@
 """A rationed budget: each ⊤ is paid at its own price, the sum bounds the loss, and the budget lasts."""
 
+import contextlib
 import itertools
 import math
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.composition.test_interruptions import interrupted
 
 from dpselect import ExponentialAboveThreshold, LaplaceAboveThreshold, QueryFamily
 from dpselect.composition import SparseVector, ZCDPFilter
@@ -176,3 +178,30 @@ def test_what_cannot_be_rationed_is_refused():
 def test_rations_that_make_no_sense_are_refused(change, message):
     with pytest.raises(InvalidParameter, match=message):
         Ration(**{"questions": 10, "expected": (1.0,)} | change)
+
+
+def test_an_interruption_at_any_line_leaves_no_answer_uncharged(monkeypatch):
+    """Whatever line of the bookkeeping is broken into, every ⊤ that was drawn is paid for at its own price."""
+    family, ration, ask = family_of(), Ration(questions=10, expected=(3.0,)), NoisyThreshold.ask
+    drawn = []
+
+    def witnessed(self, value):
+        above = ask(self, value)
+        drawn.append((above, float(self._scale_query)))
+        return above
+
+    monkeypatch.setattr(NoisyThreshold, "ask", witnessed)
+    for at in itertools.count(1):
+        vector = rationed(family, ration, budget=3.0)
+        vector.ask(0.1)
+        vector.ask(0.95)
+        before, drawn[:] = vector.spent, []
+        hit = interrupted(lambda vector=vector: vector.ask(0.95), at=at, by=KeyboardInterrupt)
+        with contextlib.suppress(StateRefused):
+            vector.ask(0.95)
+        vector.close()
+        paid = sum(family.sensitivity / scale for above, scale in drawn if above)
+        assert before + paid - 1e-12 <= vector.filter.spent <= 3.0, at
+        if not hit:
+            break
+    assert at > 40
