@@ -374,7 +374,17 @@ class WatchPlan:
             ("Mechanism", self.reason),
             ("Noise of the line", f"{law}, {word} {self.with_unit(at_most(of_line))}"),
             (f"Noise of each {self.period}", f"{law}, {word} {self.with_unit(at_most(of_question))}"),
+            *self._rationed(),
         )
+
+    def _rationed(self) -> tuple[Entry, ...]:
+        plan = self.settings.plan
+        expected = None if plan is None or plan.sparse is None else plan.sparse_parameters.expected
+        if plan is None or expected is None:
+            return ()
+        side = plan.parameters["rare"]
+        told = f"for about {sum(expected):.3g} {side} the line; the noise stated is that of the first {self.period}"
+        return (("Rationed", told),)
 
 
 def plan_watch(
