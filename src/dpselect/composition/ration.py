@@ -65,8 +65,8 @@ class Ration:
     >>> ration = Ration(questions=100, expected=(8.0, 2.0))
     >>> [float(ration.still(asked, above)) for asked, above in ((0, 0), (50, 8), (50, 35))]
     [10.0, 2.0, 4.0]
-    >>> float(ration.price(50, 35, left=0.7))
-    0.1
+    >>> float(ration.price(50, 35, left=0.875))
+    0.125
     """
 
     questions: int
