@@ -24,9 +24,9 @@ class _Frame:
 
     last: float
     top: float
-    height: float = 250.0
+    height: float = 260.0
     left: float = 52.0
-    bottom: float = 40.0
+    bottom: float = 52.0
     #: As wide as the page's column.
     width = 720.0
     right = 708.0
@@ -49,7 +49,7 @@ class _Frame:
             share = place / max(1.0, self.last)
             anchor = "start" if share < 0.08 else "end" if share > 0.92 else "middle"
             found.append(f'<path class="axis" d="M{self.across(place):.1f} {self.up(0.0):.1f}v5"/>')
-            found.append(self.text(self.across(place), self.up(0.0) + 20, text, anchor))
+            found.append(self.text(self.across(place), self.up(0.0) + 24, text, anchor))
         return "".join(found)
 
     def steps(self, points: Iterable[tuple[float, float]]) -> str:
@@ -66,8 +66,8 @@ class _Frame:
         marks = "".join(f'<circle class="above" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in spots)
         return marks + self.text(self.width / 2 - 50, self.height - 5, "answered above")
 
-    def svg(self, *parts: str, limit: float, named: str, told: str) -> str:
-        """The drawing, with a dashed line at the limit."""
+    def svg(self, *parts: str, limit: float, named: str, told: str, at: float = 0.0) -> str:
+        """The drawing, with a dashed line at the limit, named from this place on."""
         line = self.up(limit)
         return "".join(
             [
@@ -75,7 +75,7 @@ class _Frame:
                 f'aria-label="{escape(told)}">',
                 f'<path class="axis" d="M{self.left:g} {self.ceiling:g}V{self.up(0.0):.1f}H{self.right:g}"/>',
                 f'<path class="limit" d="M{self.left:g} {line:.1f}H{self.right:g}"/>',
-                self.text(self.left + 6, line - 7, named),
+                self.text(self.across(at) + 6, line - 7, named),
                 self.text(self.left - 8, self.up(0.0) + 4, "0", "end"),
                 *parts,
                 "</svg>",
@@ -124,6 +124,7 @@ def year_svg(values: Sequence[float], labels: Sequence[str], *, line: float, mar
         frame.below((0, labels[0]), (len(values) - 1, labels[-1])),
         limit=line,
         named=f"{line:g} {unit}",
+        at=0.45 * len(values),
         told=f"the simulated year, its line at {line:g} {unit}, {len(marked)} days marked",
     )
 
@@ -137,7 +138,7 @@ def charged_svg(charged: Charged, *, across: Across = "time") -> str:
     (True, True, True)
     """
     places, marks = _by_time(charged) if across == "time" else _by_entry(charged)
-    frame = _Frame(last=1.0, top=charged.total, height=280.0, left=64.0, bottom=48.0)
+    frame = _Frame(last=1.0, top=charged.total, height=290.0, left=64.0, bottom=58.0)
     spent, total = charged.spent[-1] if charged.spent else 0.0, charged.total
     return frame.svg(
         frame.steps((places[place], charged.spent[place]) for place in _thinned(range(len(places)))),

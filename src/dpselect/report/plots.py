@@ -106,7 +106,7 @@ def spend_curve(svt: SparseVector, *, points: int = _POINTS) -> tuple[NDArray[np
 def _inside(
     svt: SparseVector, run: RunRecord, tops: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> FloatArray | list[float]:
-    """What a run with these ⊤ had cost after so many of its questions."""
+    """What a run with these answers above had cost after so many of its questions."""
     from dpselect.composition.loss_table import loss_table
 
     table = loss_table(svt.watcher)
