@@ -89,6 +89,7 @@ def outcomes(engine: str, master: str | None = None) -> dict[str, str]:
                 "-k",
                 f"[{engine}",
                 f"--junitxml={report}",
+                "--override-ini=junit_family=xunit1",  # which has properties of single cases
                 "tests/tables/test_engines.py",
             ],
             cwd=ROOT,
