@@ -263,6 +263,35 @@ class TestPostgreSQLGone:
             assert made.balance().spent == 0.25
             assert made.verify().holds
 
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_a_backend_killed_at_any_statement_charges_once(
+        self, url: str, postgres_server: str, monkeypatch: pytest.MonkeyPatch, moment: str
+    ) -> None:
+        """What was under way is gone or committed, nobody is told which: it is looked up, and done once."""
+        import psycopg
+
+        run, seen, at = book_module._run, 0, 0
+
+        def fatal(connection: Any, statement: str, *values: Any) -> Any:
+            nonlocal seen
+            seen += 1
+            found = run(connection, statement, *values) if moment == "after" or seen != at else None
+            if seen == at:
+                raw = connection.connection.driver_connection
+                with psycopg.connect(postgres_server, autocommit=True) as other:
+                    other.execute("SELECT pg_terminate_backend(%s, 5000)", [raw.info.backend_pid])
+            return run(connection, statement, *values) if found is None else found
+
+        with Ledger.create(url, dataset="homes", total=Total.pure(1.0), patience=10.0) as made:
+            monkeypatch.setattr(book_module, "_run", fatal)
+            while seen >= at:
+                at, seen = at + 1, 0
+                assert made.ask({"question": at}, cost=1e-3, draw=lambda: "x").answer == "x"
+            assert at > 6
+            assert made.balance().charged.epsilon == at * made.total.price(1e-3).epsilon
+            assert sum(entry.kind == "settle" for entry in made.entries()) == at
+            assert made.verify().holds
+
     def test_a_database_gone_in_the_middle_releases_nothing(self, url: str) -> None:
         with Ledger.create(url, dataset="homes", total=Total.pure(1.0), patience=0.5) as made:
             database = Database(url)
