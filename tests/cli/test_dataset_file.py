@@ -51,3 +51,15 @@ def test_several_files_need_no_quotes(dpselect: Callable[..., Any], readings: Pa
     options = ("--user", "meter", "--time", "at", "--value", "kwh", "--cap", 10, "--population", 20)
     asked = (*options, "--from", "2013-01-01", "--to", "2013-01-31", "--epsilon", 2000, "--json", "--seed", 1)
     assert dpselect("peak", *parts, *asked).json == dpselect("peak", readings, *asked).json
+
+
+def test_another_ledger_than_the_file_names_is_warned_of(dpselect: Callable[..., Any], homes: Path) -> None:
+    own, other = homes.parent / "homes.ledger", homes.parent / "other.ledger"
+    for place in (own, other):
+        assert dpselect("ledger", "create", place, "--dataset", "homes", "--total", 5000).code == 0
+    homes.write_text(homes.read_text() + 'ledger = "homes.ledger"\n')
+    asked = ("peak", homes, "--epsilon", 2000, "--mechanism", "laplace")
+    told = "warning: the data-set file names the ledger 'homes.ledger', and another one is charged"
+    assert told in dpselect(*asked, "--ledger", other).err
+    assert told not in dpselect(*asked, "--ledger", homes.parent / ".." / homes.parent.name / "homes.ledger").err
+    assert told not in dpselect(*asked).err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from hypothesis import strategies as st
 
 from dpselect.cli.stream import read_line
 from dpselect.errors import InvalidData
+from dpselect.ledger import Ledger
+from dpselect.ledger.history import history
+from dpselect.report.rounding import at_most
 
 COLUMNS = (
     *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),
@@ -286,3 +290,44 @@ def test_a_seeded_stream_is_marked_in_every_line(dpselect: Callable[..., object]
     assert "Not private." in page.read_text()
     unseeded = {dpselect(*STREAM, stdin="0.5\n" * 60).out for _ in range(4)}
     assert len(unseeded) > 1
+
+
+def test_without_a_ledger_the_last_record_says_that_nothing_remembers_it(
+    dpselect: Callable[..., object], tmp_path: Path
+) -> None:
+    assert "No ledger remembers this answer" in dpselect(*STREAM, stdin="0.1\n").lines[-1]["ledger"]
+    assert "ledger" not in dpselect(*STREAM, "--seed", 1, stdin="0.1\n").lines[-1]
+    kept = dpselect(*STREAM, "--ledger", tmp_path / "x.ledger", "--total", 1, stdin="0.1\n").lines[-1]
+    assert kept["ledger_entry"] == 2
+    assert "ledger" not in kept
+
+
+def test_days_above_are_named_with_their_values(dpselect: Callable[..., object], readings: Path) -> None:
+    arguments = ("watch", readings, *COLUMNS, "--population", 20, "--threshold", 5, "--budget", 2000, "--expect", 3)
+    record = dpselect(*arguments, "--how-much", "--json").lines[-1]
+    assert record["above"] == len(record["amounts"]) == 3
+    assert all(abs(found - true) < 2 for found, true in zip(record["amounts"], (9, 8, 8), strict=True))
+    assert record["amount_margin"] < 0.01
+    assert "2013-01-20 (" in dpselect(*arguments, "--how-much").out
+    assert "--how-much does not go with" in dpselect(*STREAM, "--how-much", stdin="0.1\n").err
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_stream_ends_with_what_the_ledger_has(tmp_path: Path, stop: int) -> None:
+    """For real: a child that is told to end between two questions."""
+    place = tmp_path / "x.ledger"
+    command = [sys.executable, "-m", "dpselect", *STREAM, "--ledger", str(place), "--total", "1"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as child:  # type: ignore[call-overload]
+        for value in ("0.01", "0.99", "0.01"):
+            child.stdin.write(value + "\n")
+            child.stdin.flush()
+            child.stdout.readline()
+        child.send_signal(stop)
+        told = child.stderr.read()
+        assert child.wait() == 130
+    with Ledger.open(place) as ledger:
+        balance = ledger.balance()
+        assert [one.state for one in history(ledger)] == ["settled"]
+    assert f"interrupted; the ledger has 3 answers, which cost ε = {at_most(balance.spent)}; asked again" in told
+    assert 0 < balance.spent < 0.5

@@ -12,6 +12,7 @@ import pytest
 
 import dpselect as dp
 from dpselect.dataset.file import laid_over
+from dpselect.dataset.watch import plan_stream
 from dpselect.errors import InvalidParameter
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.tables import Calendar, Cycle, Question, bounded_query, open_source
@@ -263,3 +264,47 @@ def test_categories_of_a_series_already_added_up_are_compared(backend: str) -> N
     assert abs(answer.amounts[0] - 45) < 1
     with pytest.raises(InvalidParameter, match="time must name a column of the series, or category"):
         dp.Dataset(rows, value="visits", maximum=100, population=100)
+
+
+def test_the_values_of_days_above_a_line_lie_within_their_margin_as_often_as_promised() -> None:
+    """Each by noise that is drawn after the names, so being named does not change how often."""
+    data = homes(entropy=SeededEntropy(5))
+    plan = data.plan_watch(dp.Line(threshold=20, budget=60, how_much=True, mechanism="exponential"), data.candidates())
+    values = [float(value) * float(plan.unit) for value in data.read(data.candidates()).values]
+    answers = [plan.ask(anyway=True) for _ in range(60)]
+    errors = [
+        abs(amount - values[place]) / one.margin
+        for one in answers
+        for place, amount in zip(one.above, one.amounts or (), strict=True)
+    ]
+    assert len(errors) >= 300
+    assert 0.92 < np.mean(np.array(errors) <= 1) < 0.985  # .95 expected, give or take .012 at most
+    assert np.mean(np.array(errors) <= 1 / 3) < 0.75, "the noise is really there: .63 expected"
+    for one in answers:
+        assert one.cost <= 60
+        assert one.to_dict()["amounts"] == one.amounts
+        assert len(one.amounts or ()) == one.count
+        assert float(plan.release(one.count).epsilon(one.count)) <= 30
+    assert "± " in str(answers[0])
+    assert "half of ε pays for names and half for values" in " ".join(str(answers[0]).split())
+
+
+def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share() -> None:
+    data = homes(total=1)
+    both = data.plan_watch(dp.Line(threshold=20, budget=1, how_much=True), data.candidates())
+    half = data.plan_watch(dp.Line(threshold=20, budget=0.5), data.candidates())
+    assert both.settings.plan == half.settings.plan
+    assert both.outlook == half.outlook
+    assert both.to_dict()["expected_amount_margin"] == both.margin(both.expected_above)
+    assert "named, their values would be given to within ±" in both.expectation
+    data.watch(threshold=20, budget=1, how_much=True, anyway=True)
+    assert data.spent == 1
+
+
+def test_values_are_not_asked_for_where_they_cannot_be_given() -> None:
+    family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-4)
+    with pytest.raises(InvalidParameter, match="how_much does not go with questions that come one by one"):
+        plan_stream(family, dp.Line(threshold=0.5, budget=1, how_much=True), questions=9)
+    plan = plan_stream(family, dp.Line(threshold=0.5, budget=1, mechanism="laplace"), questions=9).settings.plan
+    with pytest.raises(InvalidParameter, match="how_much does not go with plan"):
+        dp.Line(plan=plan, how_much=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 
 import dpselect as dp
 from dpselect.cli.stream import read_line
-from dpselect.dataset import Line
+from dpselect.dataset import Known, Line
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.file import write_file
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
+from dpselect.ledger.wording import key_of, written
 
 DAYS = [f"2013-01-{day:02d}" for day in range(1, 32)]
 HOMES = {"user": "meter", "time": "at", "value": "kwh", "cap": 10, "population": 20}
@@ -76,6 +78,53 @@ def test_every_fact_counts_but_those_that_change_no_answer() -> None:
 
 def test_the_same_facts_written_otherwise_are_the_same_question() -> None:
     assert questions(cap=Fraction(10)) == questions(cap=10.0) == questions(unit=None)
+    assert questions() == questions(per_user="sum") == questions(grid=1_000_000) == questions(delimiter=",")
+
+
+def watched(start: Any = DAYS[0], end: Any = DAYS[-1], every: Any = None, **line: Any) -> str:
+    homes = dp.Dataset(rows(), **(HOMES | {"population": 5000}))
+    asked = Line(**({"threshold": Fraction(1, 2), "budget": 1} | line))
+    question = homes.plan_watch(asked, homes.candidates(start=start, end=end, every=every)).question()
+    return key_of(written("question", question), None)
+
+
+def test_the_same_watch_typed_otherwise_is_the_same_question() -> None:
+    asked = watched()
+    assert watched(threshold=0.5, budget=Fraction(1)) == asked
+    for knowledge in ({"expect": 0.1}, {"expect": Fraction(1, 10)}, {"expect": 3}, {"between": (0, 2)}):
+        assert watched(known=Known(**knowledge)) == asked, "what is known beforehand is no part of the question"
+    for start, end in (("20130101", "2013-01-31"), (date(2013, 1, 1), date(2013, 1, 31)), ("2013-01", "2013-01")):
+        assert watched(start, end, "day") == asked
+    planned = dp.Dataset(rows(), **(HOMES | {"population": 5000})).plan(
+        threshold=0.5, budget=1, start=DAYS[0], end=DAYS[-1]
+    )
+    assert watched(threshold=None, budget=None, plan=planned.settings.plan) == asked
+    assert watched(mechanism="exponential") == asked, "as the planner chooses"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"threshold": 0.5000001},
+        {"budget": 1.0000001},
+        {"mechanism": "laplace"},
+        {"how_much": True},
+        {"clip": (0.5, 0.5)},
+        {"clip": (0.5, 0.4)},
+        {"clip": (0.5, 0.5), "resample": False},
+        {"noise": (0.1, 0.1)},
+        {"noise": (0.1, 0.2)},
+    ],
+    ids=str,
+)
+def test_another_watch_is_another_question(line: dict[str, Any]) -> None:
+    assert watched(**line) != watched()
+    assert watched(**line) == watched(**line)
+
+
+def test_noise_by_hand_tells_questions_apart() -> None:
+    by_hand = [{"clip": (0.5, 0.5)}, {"clip": (0.5, 0.4)}, {"noise": (0.1, 0.1)}, {"noise": (0.1, 0.2)}]
+    assert len({watched(**line) for line in by_hand}) == len(by_hand)
 
 
 def test_a_ledger_does_not_take_one_column_for_another(tmp_path: Path) -> None:

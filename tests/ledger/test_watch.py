@@ -17,12 +17,13 @@ import pytest
 
 from dpselect import Dataset, QueryFamily
 from dpselect.composition.sparse_vector import SparseVector
-from dpselect.dataset import Line, kept
+from dpselect.dataset import Line, how_much, kept
 from dpselect.dataset.watch import Watch, WatchPlan, plan_stream
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
 from dpselect.noise.entropy import SYSTEM_ENTROPY
+from dpselect.planning import Plan
 from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most
 
@@ -42,6 +43,10 @@ def homes(ledger: Ledger) -> Dataset:
         }
     )
     return Dataset(rows, user="meter", time="at", value="kwh", cap=50, population=20, ledger=ledger)
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def watch(homes: Dataset, **options: Any) -> Watch:
@@ -145,6 +150,59 @@ class TestTable:
         assert found.kept.repeated == at
         assert ledger.balance().spent == pytest.approx(spent + sum(run.epsilon for run in found.vector.runs), rel=1e-9)
         assert all(one.state == "settled" for one in history(ledger))
+
+    def test_values_are_drawn_once_and_charged_with_the_names(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        days = {"start": DAYS[0], "end": DAYS[-1], "anyway": True}
+        with monkeypatch.context() as patched:
+            patched.setattr(how_much, "draw", lambda *_, **__: interrupt())
+            with pytest.raises(KeyboardInterrupt) as stopped:
+                homes.watch(line=line, **days)
+        (note,) = stopped.value.__notes__
+        assert note.endswith("; it holds ε = 0.4 for their values")
+        held = ledger.balance().spent
+        first = homes.watch(line=line, **days)
+        assert first.kept is not None
+        assert first.kept.repeated == first.answered, "the names were there"
+        assert ledger.balance().spent == held == pytest.approx(first.cost, rel=1e-9)
+        assert first.count > 0
+        assert first.cost <= 0.8
+        again = homes.watch(line=line, **days)
+        assert (again.labels, again.amounts, again.cost) == (first.labels, first.amounts, first.cost)
+        assert ledger.balance().spent == held
+        other = homes.watch(line=Line(threshold=25, budget=0.1, clip=(25, 25), how_much=True), **days)
+        assert (other.count, other.amounts) == (0, []) or other.cost > 0.05
+        assert ledger.verify().holds
+
+    def test_a_failed_draw_of_values_is_lost_and_the_names_stand(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        monkeypatch.setattr(how_much, "draw", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError) as failed:
+            homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+        assert "their values are lost and it keeps ε = 0.4" in failed.value.__notes__[0]
+        monkeypatch.undo()
+        with pytest.raises(InvalidParameter, match="was lost after its charge"):
+            homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+
+    def test_values_that_others_left_no_room_for_are_not_given_and_the_names_are(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        settle = kept.KeptWatch.settle
+
+        def others(self: kept.KeptWatch, *given: Any, **options: Any) -> None:
+            settle(self, *given, **options)
+            ledger.reserve({"question": "another"}, cost=ledger.balance().remaining - 0.1)
+
+        monkeypatch.setattr(kept.KeptWatch, "settle", others)
+        found = homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+        assert found.count > 0
+        assert found.amounts is None
+        assert "not given: others have used what was left" in " ".join(str(found).split())
 
     @pytest.mark.parametrize("at", [1, 9, 20])
     def test_after_a_crash_it_goes_on_from_what_the_ledger_has(
@@ -389,6 +447,38 @@ class TestDeclared:
         answered(first, VALUES[:3])
         first.settle(ended=False)
 
+    @pytest.mark.parametrize(
+        ("failure", "at", "goes_on"),
+        [(KeyboardInterrupt, 0, True), (KeyboardInterrupt, 9, True), (MemoryError, 0, True), (MemoryError, 9, False)],
+    )
+    def test_a_table_is_drawn_again_under_one_charge_only_where_no_draw_can_have_told(
+        self, zcdp: Ledger, monkeypatch: pytest.MonkeyPatch, failure: Any, at: int, goes_on: bool
+    ) -> None:
+        """Nothing was shown; but a failure between draws that is seen may tell of the noise, unlike an interruption."""
+        rows = pyarrow.table({"meter": ["m"] * 31, "at": DAYS, "kwh": [40.0] * 31})
+        homes = Dataset(rows, user="meter", time="at", value="kwh", cap=50, population=20, ledger=zcdp)
+        ask = SparseVector.ask
+
+        def fail(self: SparseVector, value: Any) -> Any:
+            if self.questions == at:
+                raise failure
+            return ask(self, value)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SparseVector, "ask", fail)
+            with pytest.raises(failure) as failed:
+                watch(homes)
+        charged = zcdp.balance().spent
+        assert charged == pytest.approx(0.32)
+        if goes_on:
+            assert failed.value.__notes__[0].endswith("the ledger holds ε = 0.8 for it until it is asked again")
+            assert watch(homes).answered > 0
+        else:
+            assert failed.value.__notes__[0].startswith("the answers are lost and the ledger keeps ε = 0.8")
+            with pytest.raises(InvalidParameter, match="was lost after its charge"):
+                watch(homes)
+        assert zcdp.balance().spent == charged
+
     def test_of_two_watches_over_a_table_under_one_charge_one_is_shown(self, zcdp: Ledger, place: str) -> None:
         question, cost = {"verb": "watch"}, Loss(epsilon=0.5)
         with Ledger.open(place) as other:
@@ -400,6 +490,59 @@ class TestDeclared:
             with pytest.raises(LedgerError, match="answered this watch first"):
                 two.settle(vectors[1], ended=True)
         assert zcdp.balance().spent == pytest.approx(0.125)
+
+
+BIKES = ["--time", "dteday", "--value", "cnt", "--maximum", "8714", "--sensitivity", "1", "--monotone",
+         "--from", "2011-05-01", "--to", "2011-06-30"]  # fmt: skip
+KINDS = {
+    "pure": (["--total", "2"], None),
+    "approximate": (["--total", "2", "--delta", "1e-5"], (1.0, 1e-6)),
+    "zcdp": (["--rho", "2", "--delta", "1e-6"], None),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_watch_with_a_delta_from_end_to_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bikes: Path, kind: str
+) -> None:
+    """Two months of bicycles: an (ε, δ) total takes it as a whole, once; the others refuse it, and nothing is spent."""
+    from dpselect.cli import main
+
+    options, charged = KINDS[kind]
+    place, plan = str(tmp_path / "bikes.ledger"), tmp_path / "plan.toml"
+    family = QueryFamily(lower=0, upper=1, sensitivity=1 / 8714, monotone=True)
+    numbers = {"scale_threshold": 0.03, "scale_query": 0.03, "clip_below": 0.2, "clip_above": 0.2, "horizon": 61}
+    promise: dict[str, Any] = {"count": 61, "epsilon": 1.0, "delta": 1e-6, "threshold": 0.5}
+    Plan(contender="sparse-zcdp", asked="crossings", family=family, parameters=numbers, **promise).save(plan)
+    assert main(["ledger", "create", place, "--dataset", "bikes", *options]) == 0
+    asked = ["watch", str(bikes), *BIKES, "--plan", str(plan), "--ledger", place, "--anyway", "--json"]
+    capsys.readouterr()
+    codes, said = [], []
+    for _ in range(2):
+        codes.append(main(asked))
+        said.append(capsys.readouterr())
+    with Ledger.open(place) as ledger:
+        balance = ledger.balance()
+        assert ledger.verify().holds
+    if charged is None:
+        assert codes == [2, 2]
+        assert "nothing was spent" in said[0].err
+        assert balance.spent == 0
+        return
+    assert set(codes) <= {0, 3}
+    first, again = ([json.loads(line) for line in one.out.splitlines()] for one in said)
+    assert [line["answer"] for line in first[:-1]] == [line["answer"] for line in again[:-1]]
+    assert 0 < first[-1]["above"] < 61
+    assert again[-1]["repeated"] == first[-1]["questions"]
+    assert (balance.spent, balance.total.spent_delta(balance.charged)) == pytest.approx(charged)
+
+
+@pytest.fixture
+def bikes() -> Path:
+    folder = Path(os.environ.get("DPSELECT_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    if not (folder / "uci_bikes_day.csv").is_file():
+        pytest.skip("uci_bikes_day.csv is not there; set DPSELECT_DATA to the folder with the public data sets")
+    return folder / "uci_bikes_day.csv"
 
 
 def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,11 +236,10 @@ def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, options
         run.warn_of_a_seed()
         if answer.kept is not None and answer.kept.repeated:
             again.tell(answer.kept.repeated)
-        try:
+        # Also where the reader or the person has left: answers that are out are known, and so is their cost.
+        with answer.abandoned_with_care():
             refused = answer_lines(_standard_input(), answer, write=screen.emit)
-        finally:
-            # Also where the reader or the person has left: answers that are out are known, and so is their cost.
-            answer.settle(ended=answer.ended)
+        answer.settle(ended=answer.ended)
         if not run.as_json:
             spent.say_left(book, plan.settings.budget, plan.settings.delta, at_most=True)
     screen.emit(answer.to_dict())

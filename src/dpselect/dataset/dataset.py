@@ -85,9 +85,10 @@ class Dataset(Facts):
 
         written = read_file(path)
         facts = laid_over(written, changes)
-        if changes.get("ledger") is not None and "ledger" in written and "total" not in changes:
-            # Another ledger must be there already: it is not made with what the file's own may have spent.
-            facts.pop("total", None)
+        if _elsewhere(written.get("ledger"), changes.get("ledger")):
+            if "total" not in changes:
+                # Another ledger must be there already: it is not made with what the file's own may have spent.
+                facts.pop("total", None)
             warnings.warn(
                 f"the data-set file names the ledger {Path(written['ledger']).name!r}, and another one is charged: "
                 "what both allow adds up",
@@ -256,6 +257,15 @@ class Dataset(Facts):
     def read(self, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
         """The private queries, one for each candidate. Not an answer: nothing protects them."""
         return rows.read(self, candidates, progress=progress)
+
+
+def _elsewhere(named: Any, given: Any) -> bool:
+    """Whether two places of a ledger differ, as far as they are said by name."""
+    if not isinstance(named, str | Path) or not isinstance(given, str | Path):
+        return False
+    if "://" in f"{named}{given}":
+        return str(named) != str(given)
+    return Path(named).resolve() != Path(given).resolve()
 
 
 def _refuse_missing(place: Any, total: Any) -> None:

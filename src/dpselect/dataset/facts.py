@@ -335,7 +335,7 @@ class Facts:
 
     def named(self, candidates: Candidates | None) -> dict[str, str]:
         """What is compared and how it is read, for the question as a ledger keeps it."""
-        return {"measured": self.measured(candidates), "reading": self.reading}
+        return {"measured": self.measured(candidates), "reading": self.reading(candidates)}
 
     def measured(self, candidates: Candidates | None) -> str:
         """What is compared, in words."""
@@ -352,14 +352,18 @@ class Facts:
         """A number with the readings' unit behind it, where that is known."""
         return number if self.unit is None else f"{number} {self.unit}"
 
-    @property
-    def reading(self) -> str:
+    def reading(self, candidates: Candidates | None) -> str:
         """A digest of every public fact that decides what the rows mean and whom the promise is about.
 
-        A question to the same file under other facts is another question. A digest, since a fact may look like a place.
+        A question to the same file under other facts is another question; what is typed as it is supposed anyway makes
+        no other. A digest, since a fact may look like a place.
         """
         kept = {name: str(getattr(self, name)) for name in _READING}
         kept |= {name: shown(_exact(given)) for name in _AMOUNTS if (given := getattr(self, name)) is not None}
+        if candidates is not None and not self.is_series:
+            kept |= {"per_user": self._per_user(candidates), "grid": str(self.question(candidates).grid)}
+        if self.delimiter in (None, "tab", "\\t"):
+            kept["delimiter"] = "\t" if self.delimiter or self.name.endswith(".tsv") else ","
         return hashlib.sha256(json.dumps([self.name, kept], sort_keys=True).encode()).hexdigest()
 
     def parameters(self, candidates: Candidates) -> tuple[Entry, ...]:
@@ -383,9 +387,10 @@ class Facts:
         if isinstance(candidates, Categories):
             return "a public list of categories"
         if isinstance(candidates, Calendar):
-            return f"each {candidates.every} from {candidates.start} to {candidates.end}"
+            return f"each {candidates.every} from {candidates.labels[0]} to {candidates.labels[-1]}"
         how = "the mean" if self.is_series else f"each person's {_GATHERED[self._per_user(candidates)]}"
-        return f"each {period_word(candidates)} over {candidates.start} to {candidates.end}, by {how} over it"
+        days = candidates.calendar.labels
+        return f"each {period_word(candidates)} over {days[0]} to {days[-1]}, by {how} over it"
 
 
 def period_word(candidates: Candidates) -> str:

@@ -72,6 +72,7 @@ class KeptWatch:
         self.since: str | None = None
         self._spent_before = 0.0
         self._spent_on_values = 0.0
+        self._spent_when_repeating = 0.0
         self._settled = False
         self._kept_at = time.monotonic()
         if book.total.realised and cost.delta == 0:
@@ -198,23 +199,28 @@ class KeptWatch:
         if self._settled:
             return self._stands() + self._about_values()
         harmless = self._at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
-        if self.filter is None and not self._at_once:
-            if self.answers.ended:
-                return self._stands()
-            charged = f"ε = {at_most(self._cost.epsilon)} up to δ = {at_most(self._cost.delta)}"
+        if self.filter is None and not self._at_once and not self.answers.ended:
             if harmless:
                 # Nobody has seen an answer, so drawing all of them under this charge is drawing them once.
-                return f"no answer was shown, and the ledger holds {charged} for it until it is asked again"
+                return f"no answer was shown, and the ledger holds {self._charged} for it until it is asked again"
             if self._book.lose(self._held) is not None:
                 raise LedgerError("another process answered this watch first; ask again to see its answers") from None
-            return f"the answers are lost and the ledger keeps {charged}: pay again with ‹afresh› or another ‹key›"
-        if not harmless or (self.filter is not None and self.filter.stretches.uncertain):
-            if self.filter is not None and not self.filter.stretches.uncertain:
+            return (
+                f"the answers are lost and the ledger keeps {self._charged}: pay again with --afresh or another --key"
+            )
+        if self.filter is not None and (not harmless or self.filter.stretches.uncertain):
+            most = f"up to ε = {at_most(self.filter.limit)}"
+            if not self.filter.stretches.uncertain:
                 self.filter.lose()
-            most = "" if self.filter is None else f"up to ε = {at_most(self.filter.limit / _PARTS)} "
-            return f"the ledger keeps {most}for answers that are lost; asked again, the watch goes on behind the others"
+                most = f"ε = {at_most(self.filter.spent)}"
+            return f"the ledger keeps {most} for this watch, answers that are lost included; asked again, it goes on"
         self.settle(vector, ended=ended)
         return self._stands()
+
+    @property
+    def _charged(self) -> str:
+        delta = f" up to δ = {at_most(self._cost.delta)}" if self._cost.delta else ""
+        return f"ε = {at_most(self._cost.epsilon)}{delta}"
 
     def _about_values(self) -> str:
         held = self._book.holding
@@ -227,14 +233,22 @@ class KeptWatch:
 
     def _stands(self) -> str:
         count = len(self.answers)
+        have = f"the ledger has {count:,} answer{'' if count == 1 else 's'}"
+        if self.filter is None:
+            return f"{have}, and keeps {self._charged} for them"
         if not count:
             return "nothing was spent"
-        cost = self._spent_before if self.filter is None else self.filter.spent
-        have = f"{count:,} answers" if count > 1 else "1 answer"
-        return f"the ledger has {have}, which cost ε = {at_most(cost)}; asked again, the watch goes on from there"
+        return f"{have}, which cost ε = {at_most(self.filter.spent)}; asked again, the watch goes on from there"
 
     def spent(self, vector: SparseVector) -> float:
         """What its answers cost, and what a crash left charged, rounded up."""
+        if not self.repeating:
+            return self._now_spent(vector)
+        # The same for every answer that is repeated, and there may be many.
+        self._spent_when_repeating = self._spent_when_repeating or self._now_spent(vector)
+        return self._spent_when_repeating
+
+    def _now_spent(self, vector: SparseVector) -> float:
         if self.filter is None:
             names = max(self._spent_before, vector.spent)
         else:

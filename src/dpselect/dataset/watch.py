@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dpselect.report.record import Entry
     from dpselect.tables import BoundedQuery, CuratorReport
 
+#: So many values fit an entry of a ledger, however long their numbers are.
+MOST_VALUES = 2000
+
 __all__ = ["Watch", "WatchPlan", "plan_stream", "plan_watch"]
 
 
@@ -63,6 +66,7 @@ class Watch(Answer):
     #: How many were answered ⊤.
     count: int = 0
     _spent_on_values: float = 0.0
+    _without_values: str = ""
 
     def __repr__(self) -> str:
         return f"<Watch {self.count} of {self.answered} above {self.plan.line}>"
@@ -137,11 +141,13 @@ class Watch(Answer):
 
         if self.kept is None:
             self._spent_on_values, self.amounts = plan.asked.part, draw()
-            return
-        try:
-            self.amounts = self.kept.values(draw, read=read)
-        except BudgetExhausted:
-            self.amounts = None  # others were quicker; the names stand
+        elif len(named) > MOST_VALUES:  # known before they are drawn: that drawn ones are refused would tell of them
+            self._without_values = "they are more than an entry of the ledger holds"
+        else:
+            try:
+                self.amounts = self.kept.values(draw, read=read)
+            except BudgetExhausted:  # the names stand
+                self._without_values = "others have used what was left in the ledger"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -228,8 +234,7 @@ class Watch(Answer):
         listed = ", ".join(names[:named]) + (f" and {rest} more, all of them on the page" if rest else "")
         details = [("Above", listed)] if names else []
         if plan.asked.how_much and names:
-            meaning = how_much.MEANING if self.amounts else "not given: others have used what was left in the ledger"
-            details.append(("How much", meaning))
+            details.append(("How much", how_much.MEANING if self.amounts else f"not given: {self._without_values}"))
         if self.ended:
             details.append(("Not asked", f"everything from {self.name(self.answered)} on: the budget ended"))
         details.append(("Cost of these answers", f"ε = {at_most(self.cost)} of {at_most(plan.budget)}"))

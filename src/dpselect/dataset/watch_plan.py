@@ -120,7 +120,7 @@ class WatchPlan:
             return f"{title}: as asked."
         if self.outlook.tried == 1:
             return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
-        promise = "the same pure guarantee" if self.settings.delta == 0 else "a guarantee within the same ε and δ"
+        promise = "the same pure guarantee" if not self.asked.delta else "a guarantee within the same ε and δ"
         return f"{title}: of {self.outlook.tried} ways with {promise} it is expected to do best."
 
     @property
@@ -135,7 +135,7 @@ class WatchPlan:
         if self.outlook is None:
             return "nothing: no value can be on both sides of the line"
         spread = self.settings.as_plan(questions=self.questions).noise_spread * float(self.unit)
-        blurred = self.with_unit(at_most(spread, digits=3))
+        blurred = ("about " if self._varies else "") + self.with_unit(at_most(spread, digits=3))
         told = f"{self.outlook.in_words}. The noise around the line has a standard deviation of {blurred}"
         if not self.asked.how_much:
             return told
@@ -234,9 +234,9 @@ class WatchPlan:
             **({} if dataset is None else dataset.named(self.candidates)),
             "family": [family.lower, family.upper, family.sensitivity, family.monotone],
             "threshold": settings.threshold,
-            "mechanism": self.mechanism,
+            "noise": self.noise()[0],
             **({"clip": settings.clip, "resample": settings.resample} if self.asked.by_hand else {}),
-            **({} if self.asked.noise is None else {"noise": settings.noise}),
+            **({} if self.asked.noise is None else {"scales": settings.noise}),
             **({"how_much": True} if self.asked.how_much else {}),
             "budget": self.shown_budget,
             "delta": settings.delta,
@@ -288,12 +288,26 @@ class WatchPlan:
                 each(watch.name(place), place in tops, watch.spent[place])
         return watch
 
-    def _costs(self) -> tuple[int, float, float]:
-        """The usual run up to a ⊤, and what all ⊥ and such a run cost."""
-        watcher = self.settings.build(SYSTEM_ENTROPY).watcher
-        gap = max(1, round(self.questions / self.expected_above))
-        silent = float(watcher.loss(below=self.questions, above=0))
-        return gap, silent, float(watcher.loss(below=gap - 1, above=1))
+    @property
+    def _varies(self) -> bool:
+        """Whether each question has noise of its own, from what is left before it."""
+        plan = self.settings.plan
+        return plan is not None and plan.sparse is not None and plan.sparse.rationed
+
+    def _costs(self) -> dict[str, float]:
+        """What the usual answers cost, by the names they have in a record; not known beforehand where rationed."""
+        if self._varies:
+            return {}
+        watcher, gap = self.settings.build(SYSTEM_ENTROPY).watcher, self._gap
+        return {
+            "epsilon_without_crossing": float(watcher.loss(below=self.questions, above=0)),
+            "epsilon_of_a_crossing": float(watcher.loss(below=gap - 1, above=1)),
+        }
+
+    @property
+    def _gap(self) -> int:
+        """How many questions the usual run has up to a ⊤."""
+        return max(1, round(self.questions / self.expected_above))
 
     def noise(self) -> tuple[str, float, float]:
         """The law, and the scales of the noise of the line and of a question, in the readings' unit."""
@@ -305,7 +319,7 @@ class WatchPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Costs and expected accuracy as plain values."""
-        (_, silent, crossing), (_, of_line, of_question) = self._costs(), self.noise()
+        _, of_line, of_question = self.noise()
         return {
             "dry_run": True,
             "mechanism": self.mechanism,
@@ -315,8 +329,7 @@ class WatchPlan:
             "questions": self.questions,
             "noise_threshold": of_line,
             "noise_query": of_question,
-            "epsilon_without_crossing": silent,
-            "epsilon_of_a_crossing": crossing,
+            **self._costs(),
             **({"expected_amount_margin": self.margin(self.expected_above)} if self.asked.how_much else {}),
             **({} if self.outlook is None else self.outlook.to_dict()),
             **({} if self.weakness is None else {"note": self.weakness}),
@@ -324,13 +337,12 @@ class WatchPlan:
 
     def entries(self) -> list[Entry]:
         """Costs and expected accuracy for people."""
-        (gap, silent, crossing), each = self._costs(), self.period
+        said = (f"Cost if no {self.period} is above", f"Cost of {self._gap - 1:,} below and 1 above")
         return [
             *self.parameters(),
             ("Budget", f"ε = {at_most(self.budget)}" + (", half of it for values" if self.asked.how_much else "")),
             *(() if self.weakness is None else (("Note", self.weakness),)),
-            (f"Cost if no {each} is above", f"ε = {at_most(silent)}"),
-            (f"Cost of {gap - 1:,} below and 1 above", f"ε = {at_most(crossing)}"),
+            *((name, f"ε = {at_most(cost)}") for name, cost in zip(said, self._costs().values(), strict=False)),
             ("Expected", f"{self.expectation}."),
             *(() if self.outlook is None else (("Of it answered", self._answered(self.outlook)),)),
             ("On the grounds that", self._grounds()),
@@ -346,20 +358,15 @@ class WatchPlan:
 
     def _data(self) -> list[Entry]:
         if self.dataset is not None and self.candidates is not None:
-            return [entry for entry in self.dataset.parameters(self.candidates) if entry[0] != "Queries"]
-        return [("Data", "questions on standard input")]
+            return list(self.dataset.parameters(self.candidates))
+        moves = at_most(self.settings.family.sensitivity)
+        return [("Data", "questions on standard input"), ("One person", f"changes each value by at most {moves}")]
 
     def parameters(self) -> tuple[Entry, ...]:
         """The public parameters, for people."""
         family, unit = self.settings.family, float(self.unit)
-        ends = f"{family.lower * unit:.10g} to {self.with_unit(f'{family.upper * unit:.10g}')}"
-        moves = self.with_unit(at_most(family.sensitivity * unit))
-        return (
-            *self._data(),
-            ("Values", f"from {ends}; one person changes each by at most {moves}"),
-            ("Line", self.line),
-            *self._means(),
-        )
+        ends = f"from {family.lower * unit:.10g} to {self.with_unit(f'{family.upper * unit:.10g}')}"
+        return (*self._data(), ("Values", ends), ("Line", self.line), *self._means())
 
     def _means(self) -> tuple[Entry, ...]:
         """How it is answered, for people."""

@@ -228,12 +228,12 @@ class LedgerFilter(Filter):
         # In one step: what a signal handler charged until here is in what is settled, and what it charges from here on
         # goes to a stretch of its own, which is not overwritten below.
         (old, used), self._books = self._books, let_go
+        # An open run takes all that it has cost so far along, and needs as much again as any stretch beyond it.
+        wish = least.at_least(self._part) if run is None or old is None else least + self._part
         try:
             if self._held is not run:  # looked at last: a signal handler may have opened one in the meantime
                 raise StateRefused("an open run holds the rest of this stretch; end the run first")
-            found = self._stretches.exchange(
-                old, used, self._minutes.read(), least=least, wish=least.at_least(self._part)
-            )
+            found = self._stretches.exchange(old, used, self._minutes.read(), least=least, wish=wish)
         except (BudgetExhausted, StateRefused):
             before = old, used  # nothing was committed
             self._books = before if self._books is let_go else self._books

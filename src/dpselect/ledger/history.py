@@ -10,6 +10,7 @@ from dpselect.ledger.amounts import NOTHING
 from dpselect.ledger.chain import Entry
 from dpselect.ledger.records import Reservation
 from dpselect.ledger.store import Ledger
+from dpselect.ledger.stretches import LOST
 
 #: The present rate is that of so many questions.
 _PRESENT = 20
@@ -39,6 +40,8 @@ class Asked:
 def history(ledger: Ledger) -> list[Asked]:
     """All questions in the order in which they were charged.
 
+    A watch that was interrupted before its first answer, and gave back what it held, asked nothing.
+
     >>> import tempfile
     >>> from dpselect.ledger import Total
     >>> folder = tempfile.TemporaryDirectory()
@@ -61,7 +64,7 @@ def history(ledger: Ledger) -> list[Asked]:
         # The stretches that one process made of one stream are one question.
         sitting = entry.content.get("sitting", number)
         together.setdefault(sitting, []).append((entry, ended.get(number)))
-    return [_asked(ledger, parts) for parts in together.values()]
+    return [_asked(ledger, parts) for parts in together.values() if not all(_idle(ended) for _, ended in parts)]
 
 
 def spending(ledger: Ledger) -> Iterator[tuple[str, float]]:
@@ -78,14 +81,22 @@ def questions_left(ledger: Ledger) -> int | None:
     return int(ledger.balance().remaining / (sum(costs) / len(costs)) + 1e-9)
 
 
+def _idle(ended: Entry | None) -> bool:
+    """Whether a stretch ended without an answer and without a cost."""
+    if ended is None or ended.amounts != NOTHING:
+        return False
+    answer = ended.content.get("answer")
+    return isinstance(answer, dict) and answer.get("first") is not None and not answer["count"]
+
+
 def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
     amounts = NOTHING
     for reserved, ended in parts:
         amounts += reserved.amounts if ended is None else ended.amounts
     first = parts[0][0]
     question = {name: value for name, value in first.content.items() if name not in ("stretch", "sitting")}
-    lost = any(Reservation(*part).lost for part in parts)
     answers = [ended.content.get("answer") for _, ended in parts if ended is not None]
+    lost = any(Reservation(*part).lost for part in parts) or LOST in answers
     return Asked(
         number=first.number,
         at=first.at,
@@ -101,7 +112,7 @@ def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
 def _told(answers: list[Any]) -> Any:
     """What the stretches of a stream say together: how many questions and how many ⊤, or how many charges."""
     kept = [one for one in answers if isinstance(one, dict)]
-    if any("first" in one for one in kept):
+    if any("first" in one for one in kept) or LOST in kept:
         above = sum(len(one["above"]) for one in kept if "first" in one)
         return {"questions": sum(one["count"] for one in kept if "first" in one), "above": above}
     return {"charges": sum(one.get("charges", 0) for one in kept)}
