@@ -82,14 +82,29 @@ def test_no_transcript_tells_more_than_its_prices(monotone, rare):
 
 @pytest.mark.parametrize("rare", ["above", "below"])
 @pytest.mark.parametrize("monotone", [True, False])
-def test_what_is_charged_is_the_price_of_the_rare_answers(monotone, rare):
+def test_what_is_charged_is_the_price_of_the_rare_answers(monotone, rare, monkeypatch):
+    """And the noise of every question is what its price asks for, against the level that the proof takes it to be."""
+    made, asked = {}, []
+    rescaled, ask = NoisyThreshold.rescaled, NoisyThreshold.ask
+
+    def watched(self, level, *, scale_query):
+        line = rescaled(self, level, scale_query=scale_query)
+        made[id(line)] = line, float(level), float(scale_query)
+        return line
+
+    monkeypatch.setattr(NoisyThreshold, "rescaled", watched)
+    monkeypatch.setattr(NoisyThreshold, "ask", lambda self, value: asked.append(made[id(self)]) or ask(self, value))
     family = family_of(monotone)
     ration = Ration(questions=30, expected=(6.0, 2.0), together=2.0, hold=(0.5, 1.0), lean=0.1, rare=rare)
     vector = rationed(family, ration, seed=4)
     answers = vector.ask_many(np.linspace(0.2, 0.8, 30))
     assert len(answers) == 30
-    _, loss = priced(family, ration, answers.tolist(), budget=1.5)
+    scales, loss = priced(family, ration, answers.tolist(), budget=1.5)
     assert vector.spent == pytest.approx(loss, rel=1e-12)
+    side = LINE if rare == "above" else -LINE
+    levels = [side + float(ExponentialAboveThreshold.offset(0.2, scale)) + 0.1 * scale for scale in scales]
+    assert [scale for _, _, scale in asked] == pytest.approx(scales, rel=1e-9)
+    assert [level for _, level, _ in asked] == pytest.approx(levels, rel=1e-9)
     vector.close()
     assert vector.filter.spent == vector.spent <= 1.5
 

@@ -14,6 +14,7 @@ ATTACKS = "tests/composition/test_attacks.py"
 FILTERS = "tests/composition/test_filters.py"
 VECTORS = "tests/composition/test_sparse_vector.py"
 MANY = "tests/composition/test_many.py"
+RATION = "tests/composition/test_ration.py"
 SOUND = "tests/composition/test_soundness.py"
 INTERRUPTED = "tests/composition/test_interruptions.py"
 SAVED = "tests/composition/test_saved_state.py"
@@ -539,5 +540,34 @@ FAULTS = [
         "    if found is None:\n",
         "    if found is None or len(written) > 60:\n",
         WATCH + "::test_a_number_is_read_whatever_its_length",
+    ),
+    # Rations.
+    fault(
+        "a rationed answer is charged half",
+        "composition/ration.py",
+        "paid + in_units(upward(self._delta / Fraction(scale)))",
+        "paid + in_units(upward(self._delta / Fraction(scale) / 2))",
+        RATION,
+    ),
+    fault(
+        "rationed answers of a general family pay as monotone ones",
+        "composition/ration.py",
+        "each = 1 if watcher.family.monotone else 2",
+        "each = 1",
+        RATION,
+    ),
+    fault(
+        "a rationed budget pays for the common answer",
+        "composition/ration.py",
+        """        rare = above if self._ration.rare == "above" else below\n        return round_up""",
+        """        rare = below if self._ration.rare == "above" else above\n        return round_up""",
+        RATION,
+    ),
+    fault(
+        "the threshold of a rationed budget is free",
+        "composition/ration.py",
+        "return round_up(self._first + self._ladder[rare])",
+        "return round_up(self._ladder[rare])",
+        RATION,
     ),
 ]
