@@ -94,14 +94,6 @@ class Costs(NamedTuple):
     needed: FloatArray
 
 
-def _loss(watch: AboveThreshold, below: ArrayLike, above: int) -> FloatArray:
-    """The watch's own losses, each length priced once."""
-    lengths, places = np.unique(below, return_inverse=True)
-    if not len(lengths):
-        return np.zeros(np.shape(below))
-    return np.asarray(watch.loss(lengths, above))[places].reshape(np.shape(below))
-
-
 @dataclass(frozen=True, eq=False)
 class Passes:
     """Passes (day, pass) of one watch that drew a new threshold after every ⊤ and, with a ``cap``, after so many ⊥."""
@@ -109,6 +101,20 @@ class Passes:
     watch: AboveThreshold
     verdicts: Verdicts
     cap: int | None = None
+
+    @cached_property
+    def _known(self) -> tuple[FloatArray, FloatArray]:
+        """ε(⊥^j) and ε(⊥^j⊤) by j, as far as they were asked for; NaN elsewhere."""
+        none = np.full(len(self.verdicts) + 2, np.nan)
+        return none, none.copy()
+
+    def _loss(self, below: Days, above: int) -> FloatArray:
+        """The watch's own losses, each length priced once."""
+        known = self._known[above]
+        missing = np.unique(below[np.isnan(known[below])])
+        if len(missing):
+            known[missing] = self.watch.loss(missing, above)
+        return known[below]
 
     @cached_property
     def _below(self) -> tuple[Days, Days, Verdicts]:
@@ -125,7 +131,7 @@ class Passes:
         """The loss of the run that ended on each day."""
         before, _, capped = self._below
         paid = np.zeros(self.verdicts.shape)
-        paid[self.verdicts] = _loss(self.watch, before[self.verdicts], 1)
+        paid[self.verdicts] = self._loss(before[self.verdicts], 1)
         if self.cap is not None:
             paid[capped] = float(self.watch.loss(self.cap, 0))
         return paid
@@ -139,7 +145,7 @@ class Passes:
     def dearer(self) -> FloatArray:
         """The larger cost of the two answers of each day."""
         before = self._below[0]
-        return np.maximum(_loss(self.watch, before, 1), _loss(self.watch, before + 1, 0))
+        return np.maximum(self._loss(before, 1), self._loss(before + 1, 0))
 
     @cached_property
     def starts(self) -> Verdicts:
@@ -148,7 +154,7 @@ class Passes:
 
     def spent(self) -> FloatArray:
         """The loss so far, after every day."""
-        return np.asarray(np.cumsum(self._paid, axis=0) + _loss(self.watch, self._below[1], 0))
+        return np.asarray(np.cumsum(self._paid, axis=0) + self._loss(self._below[1], 0))
 
     def runs(self) -> Days:
         """Runs so far, after every day."""
@@ -161,8 +167,8 @@ class Passes:
         last[-1] = True
         before, open_run = self._below[0][last], self._below[1][-1]
         needed = np.zeros(self.verdicts.shape)
-        needed[last] = self.closed[last] + np.maximum(_loss(self.watch, before, 1), _loss(self.watch, before + 1, 0))
-        return Costs(self._paid.sum(axis=0) + _loss(self.watch, open_run, 0), needed.max(axis=0))
+        needed[last] = self.closed[last] + np.maximum(self._loss(before, 1), self._loss(before + 1, 0))
+        return Costs(self._paid.sum(axis=0) + self._loss(open_run, 0), needed.max(axis=0))
 
     # Where a filter stops: the number of answered days per pass.
 
