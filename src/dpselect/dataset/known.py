@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpselect.checks import finite, one, positive
 from dpselect.errors import refuse, refuse_given
 
 if TYPE_CHECKING:
@@ -38,6 +39,17 @@ class Known:
     like: Profile | None = None
 
     def __post_init__(self) -> None:
+        from dpselect.planning import Profile
+
+        if self.expect is not None:
+            one(positive, "expect", self.expect)
+        if self.between is not None:
+            if not (isinstance(self.between, tuple | list) and len(self.between) == 2):
+                raise refuse("between", self.between, "two numbers")
+            for end in self.between:
+                one(finite, "between", end)
+        if self.like is not None and not isinstance(self.like, Profile):
+            raise refuse("like", self.like, "a Profile")
         if self.like is not None:
             refuse_given("‹like›, which says it", between=self.between)
 

@@ -81,6 +81,7 @@ class Line:
     plan: Plan | None = None
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         if self.plan is not None:
             names = ("threshold", "budget", "clip", "noise", "mechanism", "resample")
             known = {"expect": self.known.expect, "between": self.known.between, "like": self.known.like}
@@ -95,6 +96,7 @@ class Line:
         for name in ("threshold", "budget"):
             if getattr(self, name) is None:
                 raise refuse(name, None, "given here")
+            self.stated(name)
         if self.stated("budget") <= 0:
             raise refuse("budget", self.budget, "positive")
         if self.mechanism is not None and self.mechanism not in MECHANISMS:
@@ -103,6 +105,25 @@ class Line:
             raise refuse("mechanism", self.mechanism, "gaussian, or left out, where noise or a clip is stated by hand")
         if self.by_hand and self.delta:
             raise refuse("delta", self.delta, "left out where noise or a clip is stated by hand")
+
+    def _check_kinds(self) -> None:
+        from dpselect.planning import Plan
+
+        for name, kind in (
+            ("known", Known),
+            ("plan", Plan),
+            ("resample", bool),
+            ("how_much", bool),
+            ("mechanism", str),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kind) and (value is not None or name in ("known", "how_much")):
+                raise refuse(name, value, f"a {kind.__name__}")
+        self.stated("delta")
+        for name in ("clip", "noise"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, tuple | list) and len(value) == 2):
+                raise refuse(name, value, "two numbers")
 
     @property
     def by_hand(self) -> bool:
@@ -121,8 +142,9 @@ class Line:
 
     def stated(self, name: str) -> Fraction:
         """A number as it was given, exactly."""
-        value = getattr(self, name)
-        return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+        from dpselect.tables.question import exact_number
+
+        return exact_number(name, getattr(self, name))
 
     def expected_above(self, *, questions: int) -> int:
         """How many ⊤ are expected of so many questions; refuses what cannot be."""
