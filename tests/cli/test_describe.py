@@ -18,6 +18,7 @@ def table(folder: Path, text: str, name: str = "rows.csv") -> Path:
 
 
 PUBLIC = ("--cap", 10, "--population", 20)
+DAY = ("--from", "2013-01-01", "--to", "2013-01-01")
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,8 @@ PUBLIC = ("--cap", 10, "--population", 20)
         ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-01,SECRET\n", (), "line 3 of 'rows.csv'"),
         ("meter,day,hour,kwh\na,2013-01-01,5,1\n", ("--time", "day", "--value", "kwh", "--user", "meter"), None),
         ("meter,at,kwh\na,2013-01-01,1\n", ("--every", "hour"), "falls on midnight"),
+        ("meter,at,kwh\na,2013-01-01 00:00,1\n", ("--every", "hour-of-day"), "falls on midnight"),
+        ("meter,2013-01-01\na,1\n", ("--wide", "--user", "meter", *DAY, "--every", "hour"), "dates without an hour"),
         ("meter,at,kwh\na,2013-01-01,-1\nb,2013-01-01,-2\n", (), "all readings are negative"),
         ("meter,at,kwh\na,2013-01-01,-1\nb,2013-01-01,2\n", (), "count as 0"),
         ("meter,at,kwh\na,2013-01-01,99\nb,2013-01-01,98\n", (), "lie above --cap"),
@@ -155,3 +158,9 @@ def test_a_broken_row_is_named_by_its_line(dpselect: Run, readings: Path) -> Non
         assert ran.code == 2
         assert "line 622 of 'readings.csv'" in ran.err
         assert "SECRET" not in ran.out + ran.err
+
+
+def test_midnights_are_no_news_where_the_hour_has_a_column_of_its_own(dpselect: Run, tmp_path: Path) -> None:
+    rows = table(tmp_path, "meter,day,hour,kwh\na,2013-01-01,5,1\n")
+    assert "midnight" not in dpselect("describe", rows, *PUBLIC).out
+    assert "midnight" in dpselect("describe", table(tmp_path, "meter,day,kwh\na,2013-01-01,1\n"), *PUBLIC).out

@@ -244,3 +244,51 @@ def test_what_is_known_beforehand_sharpens_the_expectation(
         ran = dpselect(*asked[:-2], *option)
         assert (ran.code, ran.err.count("\n")) == (2, 1)
         assert said in ran.err, ran.err
+
+
+@pytest.mark.parametrize("every", ["hour", "hour-of-day"])
+def test_hours_of_dates_alone_are_refused_before_anything_is_spent(
+    dpselect: Callable[..., object], tmp_path: Path, every: str
+) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    at = ["2013-01-01", "2013-01-02"]
+    wide, dates, text = tmp_path / "wide.csv", tmp_path / "dates.parquet", tmp_path / "text.csv"
+    wide.write_text("meter,2013-01-01,2013-01-02\na,1,2\n")
+    columns = {"meter": ["a", "b"], "at": pyarrow.array(at).cast(pyarrow.date32()), "hr": [4, 5], "kwh": [1.0, 2.0]}
+    parquet.write_table(pyarrow.table(columns), dates)
+    text.write_text("meter,at,kwh\na,2013-01-01,1\n")
+    asked = ("--user", "meter", "--cap", 9, "--population", 9, "--epsilon", 99, "--from", at[0], "--to", at[1])
+    long = (*asked, "--time", "at", "--value", "kwh")
+    ledger = ("--ledger", tmp_path / "a.ledger", "--total", 500)
+    for rows, options in ((wide, (*asked, "--wide")), (dates, long), (text, (*long, "--time-format", "%Y-%m-%d"))):
+        for asking in (ledger, ("--dry-run",)):
+            ran = dpselect("peak", rows, *options, "--every", every, *asking)
+            assert (ran.code, "dates without an hour" in ran.err, "per day" in ran.err) == (2, True, True), ran.err
+        assert dpselect("peak", rows, *options, "--every", "day").code == 0
+    assert not (tmp_path / "a.ledger").exists() or dpselect("ledger", "history", tmp_path / "a.ledger").out == ""
+    assert dpselect("peak", dates, *long, "--every", every, "--hour", "hr").code == 0
+    # What the rows of a text column hold is private: it is said of every such answer alike.
+    answered = dpselect("peak", text, *long, "--every", every)
+    assert answered.code == 0
+    assert "Times without an hour count as 00:00." in answered.out
+    assert "Times without an hour" not in dpselect("peak", text, *long, "--every", "day").out
+
+
+def test_a_plan_from_numbers_alone_fits_the_table_they_describe(
+    dpselect: Callable[..., object], readings: Path, tmp_path: Path
+) -> None:
+    asked = ("peak", readings, *COLUMNS, "--population", 5566, "--anyway", "--json")
+    job = ("plan", "--candidates", 31, "--epsilon", "0.1", "--monotone", "--save")
+    # Δ of a table is 1/N and what writing doubles adds; a plan may be in the readings' unit, too.
+    for name, values in (
+        ("a.toml", ("--sensitivity", "1/5566")),
+        ("b.toml", ("--upper", 10, "--sensitivity", "10/5566")),
+    ):
+        assert dpselect(*job, tmp_path / name, *values).code == 0
+        found = dpselect(*asked, "--plan", tmp_path / name)
+        assert (found.code, found.json["epsilon"]) == (0, 0.1), found.err
+        promised = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(promised.replace("epsilon = 0.09999999999999999", "epsilon = 0.05"))
+        assert "its noise costs" in dpselect(*asked, "--plan", tmp_path / name).err  # what is no rounding

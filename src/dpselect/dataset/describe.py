@@ -158,7 +158,7 @@ def _sample(table: Any) -> dict[str, Sequence[Any]]:
 
 def _report(facts: Any, look: Look, progress: Callable[[float], None] | None) -> CuratorReport | None:
     """What a question under these facts would use, leave out or cut; over all days there are, where none are named."""
-    from dpselect.dataset.rows import read
+    from dpselect.dataset.rows import check, read
     from dpselect.tables.passes import watched
 
     if facts.start is None and facts.categories is None:
@@ -167,6 +167,7 @@ def _report(facts: Any, look: Look, progress: Callable[[float], None] | None) ->
         candidates = facts.candidates(start=look.days[0].isoformat(), end=look.days[1].isoformat())
     else:
         candidates = facts.candidates()
+    check(facts, candidates)
     query = read(facts, candidates, progress=_part(progress, 0.0, 0.4))
     with watched(look.table, _part(progress, 0.4, 1.0)):
         return query.curator_report

@@ -214,6 +214,17 @@ class Facts:
             return 1  # the mean or the largest of some readings is no larger than one of them
         return held * max(candidates.occurrences) if isinstance(candidates, Cycle) else held
 
+    def needs_hours(self, candidates: Candidates) -> bool:
+        """Whether hours are told apart, by the time alone."""
+        from dpselect.tables import Categories
+        from dpselect.tables.candidates import length_of
+
+        return self.hour is None and not isinstance(candidates, Categories) and length_of(candidates.every) == "hour"
+
+    def cautions(self, candidates: Candidates) -> tuple[str, ...]:
+        """What to keep in mind of every answer about these candidates, whatever the rows hold."""
+        return ("Times without an hour count as 00:00.",) if self.needs_hours(candidates) else ()
+
     def cap_in_words(self, candidates: Candidates) -> str:
         """The cap (or the maximum) of one candidate, and how it comes about."""
         from dpselect.tables import Categories

@@ -133,7 +133,8 @@ class Look:
             if found[f"first {best}"] is not None:
                 self.days = _day(found[f"first {best}"]), _day(found[f"last {best}"])
                 counts["first and last day"] = " to ".join(day.isoformat() for day in self.days)
-            counts["times at midnight"] = counted["midnight"]
+            if "hour" not in self.facts:  # otherwise it stands in a column of its own
+                counts["times at midnight"] = counted["midnight"]
         signs = [name.split()[1] for name in counted if name.startswith("reading ")]
         if signs:
             best_sign = max(signs, key=lambda sign: counted[f"reading {sign}"])
@@ -149,6 +150,8 @@ class Look:
         self, counts: Mapping[str, Any], report: CuratorReport | None, columns: Mapping[str, str]
     ) -> list[Remark]:
         """What looks wrong, each with the parameter that mends it."""
+        from dpselect.tables.candidates import length_of
+
         rows, facts = counts["rows"], self.facts
         if not rows:
             self.remark("the table has no rows; check the path")
@@ -169,10 +172,11 @@ class Look:
                 "time_format",
             )
         asleep = bool(read) and counts.get("times at midnight") == read and "hour" not in facts
-        if asleep and (facts.get("every") == "hour" or _hour_column(columns)):
+        if asleep and (length_of(facts.get("every", "day")) == "hour" or _hour_column(columns)):
             where = f" ({_hour_column(columns)!r} may hold it)" if _hour_column(columns) else ""
             self.remark(
-                f"every time falls on midnight, so hours cannot be told apart: name their column with ‹hour›{where}",
+                "every time falls on midnight, so hours cannot be told apart and all count as 00:00: name their column "
+                f"with ‹hour›{where}, or ask per day",
                 "hour",
             )
         numbers = counts.get("readings that are numbers")

@@ -129,6 +129,7 @@ class Peak(Answer):
             )
         if dataset.is_series:
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
+        notes.extend(dataset.cautions(plan.candidates))
         found = Finding(
             question=f"For which {plan.top} {plural(what)} is {measured} {plan.goal}, in order?"
             if several

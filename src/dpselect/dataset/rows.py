@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dpselect.errors import InvalidParameter
+
 if TYPE_CHECKING:
     from dpselect.dataset.facts import Facts
     from dpselect.tables import BoundedQuery, Candidates
 
 
 def check(facts: Facts, candidates: Candidates) -> None:
-    """Opens the table for its column names only, and refuses what is missing."""
+    """Opens the table for its column names and types only, and refuses what is missing."""
     from dpselect.tables.rows import check_columns, usable_rows
 
     table = open_rows(facts)
@@ -19,6 +21,23 @@ def check(facts: Facts, candidates: Candidates) -> None:
         check_columns(table, [facts.place, facts.value])
     else:
         usable_rows(table, facts.question(candidates), candidates)
+    if facts.needs_hours(candidates) and not _may_hold_hours(facts, table):
+        raise InvalidParameter(
+            "the times of this table are dates without an hour, and all of them would count as 00:00: "
+            + ("ask per day" if facts.wide else "name the column of hours with ‹hour›, or ask per day")
+            + " (‹every› day)",
+            parameter="every" if facts.wide else "hour",
+        )
+
+
+def _may_hold_hours(facts: Facts, table: Any) -> bool:
+    """Whether the times can say an hour, as far as names, types and formats tell, which are public."""
+    if facts.time_format is not None:
+        return any(sign in facts.time_format.replace("%-", "%") for sign in ("%H", "%I", "%T", "%R", "%X", "%c", "%s"))
+    if facts.wide:
+        # No date alone is written longer than 2013-01-31.
+        return any(len(name.strip()) > len("2013-01-31") for name in table.columns if name != facts.user)
+    return not table[facts.place].type().is_date()
 
 
 def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:

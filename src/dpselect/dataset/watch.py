@@ -248,6 +248,8 @@ class Watch(Answer):
             yield "Asked for although this is hardly better than a guess: do not build on these answers."
         if dataset is None or dataset.is_series:
             yield "The curator vouches for what one person can change."
+        if dataset is not None and plan.candidates is not None:
+            yield from dataset.cautions(plan.candidates)
         if kept is not None and kept.repeated:
             which = "These answers" if kept.repeated >= self.answered else f"The first {kept.repeated:,} answers"
             when = "" if kept.since is None else f" on {kept.since[:10]} at {kept.since[11:16]} UTC"

@@ -25,7 +25,7 @@ from dpselect.planning.contender import (
 from dpselect.planning.documents import as_toml, read_document, write_document
 from dpselect.planning.filters import make_filter
 from dpselect.planning.job import Asked, family_from
-from dpselect.planning.one_release import OneRelease, cost_of, needs_delta, rebuilt, spread_of
+from dpselect.planning.one_release import OneRelease, calibrated, cost_of, needs_delta, rebuilt, scale_of, spread_of
 from dpselect.privacy.family import QueryFamily
 
 #: What a plan file is, so that another document is not taken for one.
@@ -205,10 +205,34 @@ class Plan:
         ...
         dpselect.errors.InvalidParameter: the plan is for values that one person moves by up to 0.05, ...
         """
-        unfit = self._misfit(family, unit=unit)
+        own = self if self.sparse is not None or self.unit is not None else self._in_unit(family, unit=unit)
+        unfit = own._misfit(family, unit=unit)
         if unfit is not None:
             raise InvalidParameter(f"the plan is for {unfit}; make the plan again from this description of the table")
-        return replace(self, family=family, count=self.count if count is None else count)
+        here = replace(own, family=family)._keeping_its_promise()
+        return replace(here, count=self.count if count is None else count)
+
+    def _in_unit(self, family: QueryFamily, *, unit: float) -> Plan:
+        """A plan of one release in the readings' unit, on the scale of the queries."""
+        made = self.family
+        if math.isclose(made.upper, family.upper) or not math.isclose(made.upper, family.upper * unit):
+            return self
+        ends = {name: getattr(made, name) / unit for name in ("lower", "upper", "sensitivity")}
+        scale = self._number("scale") / unit
+        return replace(self, family=replace(made, **ends), parameters={"scale": scale}, unit=unit)
+
+    def _keeping_its_promise(self) -> Plan:
+        """With a little more noise, where a Δ that was rounded otherwise makes the release dearer than promised."""
+        if self.sparse is not None:
+            return self
+        scale, count, delta = self._number("scale"), self.count, self.delta
+        found = rebuilt(self.contender, family=self.family, scale=scale, delta=delta)
+        if cost_of(self.contender, found, count=count, delta=delta) <= self.epsilon:
+            return self
+        again = calibrated(self.contender, family=self.family, count=count, epsilon=self.epsilon, delta=delta)
+        least = scale_of(again)
+        # Noise that never was enough is no matter of rounding: the mechanism refuses it.
+        return replace(self, parameters={"scale": least}) if least <= scale * (1.0 + 1e-6) else self
 
     def _misfit(self, family: QueryFamily, *, unit: float) -> str | None:
         """In which way the plan is for something else, in words that differ where the two do."""
