@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,31 @@ def test_the_history_keeps_within_the_screen(
     for word in ("2013-01-20", "2 of 9 above", "(no answer yet)", "ben", "12 kWh"):
         assert word in told
     assert "Cap per person" not in told, "what a curator would say, not every parameter"
+
+
+def test_the_history_tells_questions_apart_and_shows_costs_as_typed(
+    dpselect: Callable[..., object], place: str
+) -> None:
+    asked = {"verb": "peak", "Candidates": "365, each day from 2013-01-01 to 2013-12-31"}
+    hours = {"verb": "peak", "Candidates": "24, each hour of day over 2013-01-01 to 2013-12-31, by the mean over it"}
+    best = {"label": "2013-01-20", "index": 19}
+    with Ledger.open(place) as ledger:
+        ledger.ask(asked, cost=Fraction(3, 100), draw=lambda: best)
+        ledger.ask({**asked, "goal": "smallest"}, cost=Fraction(12, 1000), draw=lambda: best)
+        named = {**best, "labels": ["2013-01-20", "2013-01-21"], "amounts": [11.2345, 9.0]}
+        ledger.ask({**asked, "top": 2, "value_scale": 0.1}, cost=0.1, draw=lambda: named)
+        ledger.ask({**hours, "top": 2}, cost=0.07, draw=lambda: best)
+        ledger.ask({**asked, "verb": "watch", "Line": "12 kWh", "how_much": True}, cost=0.06, draw=lambda: best)
+    table = dpselect("ledger", "history", place).out
+    for words in (
+        " largest day, from 2013-01-01 to 2013-12-31 ",
+        " smallest day, from",
+        " 2 largest days, with values, from",
+        " 2 largest hours of day, over",
+        " days at or above 12 kWh, with values, from",
+        " 2013-01-20 (11.23), 2013-01-21 (9) ",
+    ):
+        assert words in table, table
+    costs = [row["cost"] for row in dpselect("ledger", "history", place, "--json").lines[2:]]
+    assert costs == [0.03, 0.012, 0.100000000000001, 0.070000000000001, 0.06]  # doubles count for what they are
+    assert (" 0.03 " in table, " 0.012 " in table) == (True, True), table

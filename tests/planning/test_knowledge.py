@@ -87,3 +87,19 @@ def test_bad_models_are_refused_by_name():
         Model(kind="uniform", margin=0.1)
     with pytest.raises(InvalidParameter, match="margin must be below the width"):
         Model(kind="worst-case", margin=2.0).candidates(FAMILY, count=3)
+
+
+@pytest.mark.parametrize(("low", "high", "threshold"), [(0.14, 0.3, 0.24), (0.0, 1.0, 0.05), (0.2, 0.9, 0.85)])
+def test_a_range_bounds_the_stream_and_does_not_say_how_many_are_above(
+    low: float, high: float, threshold: float
+) -> None:
+    family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    values = Model(low=low, high=high).stream(family, count=365, threshold=threshold)
+    assert (values.min(), values.max()) == pytest.approx((low, high))
+    assert (values >= threshold).sum() == round(0.1 * 365)
+    job = Job(
+        asked="crossings", family=family, count=365, epsilon=1.0, threshold=threshold, public=Model(low=low, high=high)
+    )
+    fewer = [float((case.values >= threshold).mean()) for case in job.scenarios()]
+    assert min(fewer) < 0.05  # a share that nobody stated may be a third of what is supposed, in odds
+    assert max(fewer) > 0.2

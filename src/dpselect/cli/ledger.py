@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from dpselect.cli import screen
 from dpselect.cli.options import AsJson, Number, ReportFile
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
 from dpselect.report.rounding import at_least, at_most
+from dpselect.report.words import plural
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
@@ -264,11 +266,16 @@ def _asked(question: Any) -> str:
     """A question for people: of `peak` and `watch` what a curator would say."""
     if not isinstance(question, dict) or question.get("verb") not in ("peak", "watch") or "Candidates" not in question:
         return _words(question)
-    about = str(question["Candidates"]).partition(", ")[2] or question["Candidates"]
+    number, _, about = str(question["Candidates"]).partition(", ")
+    periods = re.fullmatch(r"each (.+?) ((?:from|over) .*)", about)
+    what, rest = periods.groups() if periods else ("category", about or number)
     if question["verb"] == "watch":
-        return f"watch {question.get('Line', '')}, {about}"
-    words = ["peak"] + [str(question[name]) for name in ("goal", "top") if name in question]
-    return f"{' '.join(words)}, {about}"
+        words = f"{plural(what)} at or above {question.get('Line', '')}"
+    else:
+        goal, top = question.get("goal", "largest"), question.get("top", 1)
+        words = f"{goal} {what}" if top == 1 else f"{top} {goal} {plural(what)}"
+    values = ", with values" if "value_scale" in question or question.get("how_much") else ""
+    return f"{words}{values}, {rest}"
 
 
 def _words(value: Any) -> str:
@@ -276,7 +283,9 @@ def _words(value: Any) -> str:
     if not isinstance(value, dict):
         return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if "label" in value:
-        return ", ".join(map(str, value.get("labels", [value["label"]])))
+        names = [str(one) for one in value.get("labels", [value["label"]])]
+        amounts = [f" ({one:.4g})" for one in value.get("amounts", ())] or [""] * len(names)
+        return ", ".join(map("".join, zip(names, amounts, strict=True)))
     if value.keys() == {"questions", "above"}:
         return f"{value['above']:,} of {value['questions']:,} above"
     rest = [f"{name} {_words(one)}" for name, one in value.items() if name not in ("verb", "labels")]

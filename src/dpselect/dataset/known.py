@@ -92,5 +92,8 @@ class Known:
             often = f"{100 * float(self.expect):g}% of them" if self.expect < 1 else f"{int(self.expect):,} of them"
             parts.append(f"{often} above the line")
         if parts:
-            return "as stated: " + ", ".join(parts)
+            supposed = (
+                f"; supposed: one {period} in ten above the line" if self.expect is None and not self.like else ""
+            )
+            return "as stated: " + ", ".join(parts) + supposed
         return f"nothing was said, so it is supposed that one {period} in ten is above and a season halves the values"

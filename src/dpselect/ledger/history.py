@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 from dpselect.ledger.amounts import NOTHING
@@ -104,9 +106,19 @@ def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
         question=question,
         state="lost" if lost else "settled" if len(answers) == len(parts) else "reserved",
         answer=_told(answers) if "sitting" in first.content else answers[0] if answers else None,
-        cost=ledger.total.shown(amounts),
+        cost=_as_written(ledger.total.exact(amounts)),
         delta=ledger.total.spent_delta(amounts),
     )
+
+
+def _as_written(amount: Decimal) -> float:
+    """An amount as a double that is written no smaller: 0.3 is 0.3, though the double lies a little below.
+
+    >>> _as_written(Decimal("0.3")), _as_written(Decimal("0.300000000000001"))
+    (0.3, 0.300000000000001)
+    """
+    nearest = float(amount)
+    return nearest if Decimal(repr(nearest)) >= amount else math.nextafter(nearest, math.inf)
 
 
 def _told(answers: list[Any]) -> Any:

@@ -146,7 +146,7 @@ class Job:
         if self.threshold is None or self.outlook == "steady":
             return (Scenario("as expected", 1.0, values),)
         # A rate that nobody has stated and no profile shows may be far from what is supposed.
-        supposed = self.share is None and isinstance(self.public, Model) and self.public.low is None
+        supposed = self.share is None and isinstance(self.public, Model)
         factor = SUPPOSED if supposed else KNOWN
         cases = scenarios(values, self.family, threshold=self.threshold, factor=factor)
         if not isinstance(self.public, Model) or self.public.kind != "seasonal" or self.public.low is not None:

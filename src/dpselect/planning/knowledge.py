@@ -87,7 +87,8 @@ class Model:
     margin : float, optional
         For the worst case, in the unit of the values; a tenth of the range if left out.
     low, high : float, optional
-        Between which the seasonal values are expected to lie. Left out, nothing is known of them: a stream moves by
+        Between which the seasonal values are expected to lie; of a stream one in ten is then supposed to reach its
+        threshold, unless a share says otherwise. Left out, nothing is known of them: a stream moves by
         half of what its threshold is above the least value, and candidates by a ninth of the range, from the least.
 
     Examples
@@ -149,15 +150,15 @@ class Model:
     def stream(self, family: QueryFamily, *, count: int, threshold: float, share: float | None = None) -> FloatArray:
         """Values of ``count`` questions, of which a ``share`` lies at or above the threshold.
 
-        Without a share, as many as a known range says, and otherwise one in ten.
+        Without a share, one in ten: that values lie within a range does not say how many of them are high.
         """
         generator = np.random.default_rng(_SEED)
         if self.kind == "seasonal":
-            values = self._between(family, _wave(count, generator), span=USUAL_SWING * (threshold - family.lower))
-            reached = float((values >= threshold).mean())
-            if share is None and self.low is not None and 0.0 < reached < 1.0:
-                return values
-            wanted = USUAL_SHARE if share is None else share
+            wave, wanted = _wave(count, generator), USUAL_SHARE if share is None else share
+            if share is None and self.low is not None and self.high is not None and self.low < threshold < self.high:
+                part = (threshold - self.low) / (self.high - self.low)
+                return self._between(family, _bent(wave, part=part, share=wanted), span=0.0)
+            values = self._between(family, wave, span=USUAL_SWING * (threshold - family.lower))
             return moved_to_share(values, family, threshold=threshold, share=wanted)
         tops = min(count, max(1, round((USUAL_SHARE if share is None else share) * count)))
         if self.kind == "worst-case":
@@ -180,6 +181,19 @@ def _wave(count: int, generator: np.random.Generator) -> FloatArray:
     raw = 0.28 * np.sin(2.0 * np.pi * (np.arange(count) / period - 0.3)) + 0.07 * np.array(ripples)
     spread = float(np.ptp(raw))
     return np.asarray((raw - raw.min()) / spread if spread > 0 else np.full(count, 0.5))
+
+
+def _bent(wave: FloatArray, *, part: float, share: float) -> FloatArray:
+    """A wave within [0, 1], drawn out below and above so that a ``share`` of it reaches ``part`` and its ends stay.
+
+    >>> _bent(np.array([0.0, 0.25, 0.5, 1.0]), part=0.8, share=0.5).tolist()
+    [0.0, 0.4, 0.8, 1.0]
+    """
+    tops = min(len(wave), max(1, round(share * len(wave))))
+    level = float(np.sort(wave)[len(wave) - tops])
+    if not 0.0 < level < 1.0:
+        return np.where(wave >= level, max(part, level), wave * part)
+    return np.asarray(np.interp(wave, [0.0, level, 1.0], [0.0, part, 1.0]))
 
 
 def moved_to_share(values: FloatArray, family: QueryFamily, *, threshold: float, share: float) -> FloatArray:

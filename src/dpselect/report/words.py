@@ -42,10 +42,11 @@ def percent(share: float) -> str:
 def plural(word: str) -> str:
     """More than one of them.
 
-    >>> plural("day"), plural("category")
-    ('days', 'categories')
+    >>> plural("day"), plural("category"), plural("hour of day")
+    ('days', 'categories', 'hours of day')
     """
-    return word[:-1] + "ies" if word.endswith("y") and word[-2] not in "aeiou" else word + "s"
+    one, of, whole = word.partition(" of ")
+    return (one[:-1] + "ies" if one.endswith("y") and one[-2] not in "aeiou" else one + "s") + of + whole
 
 
 def family_in_words(family: QueryFamily) -> str:
