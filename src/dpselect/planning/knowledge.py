@@ -156,8 +156,8 @@ class Model:
         if self.kind == "seasonal":
             wave, wanted = _wave(count, generator), USUAL_SHARE if share is None else share
             if share is None and self.low is not None and self.high is not None and self.low < threshold < self.high:
-                part = (threshold - self.low) / (self.high - self.low)
-                return self._between(family, _bent(wave, part=part, share=wanted), span=0.0)
+                bent = _bent(wave, ends=(self.low, threshold, self.high), share=wanted)
+                return np.asarray(np.clip(bent, family.lower, family.upper))
             values = self._between(family, wave, span=USUAL_SWING * (threshold - family.lower))
             return moved_to_share(values, family, threshold=threshold, share=wanted)
         tops = min(count, max(1, round((USUAL_SHARE if share is None else share) * count)))
@@ -183,17 +183,17 @@ def _wave(count: int, generator: np.random.Generator) -> FloatArray:
     return np.asarray((raw - raw.min()) / spread if spread > 0 else np.full(count, 0.5))
 
 
-def _bent(wave: FloatArray, *, part: float, share: float) -> FloatArray:
-    """A wave within [0, 1], drawn out below and above so that a ``share`` of it reaches ``part`` and its ends stay.
+def _bent(wave: FloatArray, *, ends: tuple[float, float, float], share: float) -> FloatArray:
+    """A wave within [0, 1] as values between the outer two, of which a ``share`` reaches the one in the middle.
 
-    >>> _bent(np.array([0.0, 0.25, 0.5, 1.0]), part=0.8, share=0.5).tolist()
-    [0.0, 0.4, 0.8, 1.0]
+    >>> _bent(np.array([0.0, 0.25, 0.5, 1.0]), ends=(0.0, 8.0, 10.0), share=0.5).tolist()
+    [0.0, 4.0, 8.0, 10.0]
     """
     tops = min(len(wave), max(1, round(share * len(wave))))
     level = float(np.sort(wave)[len(wave) - tops])
     if not 0.0 < level < 1.0:
-        return np.where(wave >= level, max(part, level), wave * part)
-    return np.asarray(np.interp(wave, [0.0, level, 1.0], [0.0, part, 1.0]))
+        return np.where(wave >= level, ends[1], ends[0])
+    return np.asarray(np.interp(wave, [0.0, level, 1.0], ends))
 
 
 def moved_to_share(values: FloatArray, family: QueryFamily, *, threshold: float, share: float) -> FloatArray:
