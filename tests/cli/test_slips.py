@@ -139,17 +139,23 @@ def test_the_watcher_is_told_what_its_budget_is_called(dpselect: Callable[..., A
     assert "give --budget" in ran.err
 
 
-@pytest.mark.parametrize(("when", "said"), [("before", "nothing was spent"), ("after", "count ε = 2000 as spent")])
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("dataset.Dataset.plan_peak", "nothing was spent"),
+        ("dataset.Dataset.check", "nothing was spent"),  # the question is asked, and not yet charged
+        ("peak._draw", "count ε = 2000 as spent"),
+    ],
+)
 def test_an_interruption_says_what_it_cost(
-    dpselect: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, said: str
+    dpselect: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, said: str
 ) -> None:
     (tmp_path / "r.csv").write_bytes(PLAIN)
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    place = "plan_peak" if when == "before" else "check"
-    monkeypatch.setattr(f"dpselect.dataset.dataset.Dataset.{place}", interrupt)
+    monkeypatch.setattr(f"dpselect.dataset.{place}", interrupt)
     ran = dpselect("peak", tmp_path / "r.csv", *(word for pair in ASKED.items() for word in pair))
     assert (ran.code, ran.err) == (130, f"error: interrupted; {said}\n")
 

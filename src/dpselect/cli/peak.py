@@ -106,7 +106,12 @@ def peak(
         screen.show_peak_plan(plan, as_json=run.as_json)
         return
     cost = plan.cost(plan.mechanism)
-    spent.begin(cost, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
+    spent.begin(
+        cost,
+        ledger=dataset.ledger is not None,
+        book=lambda: vars(dataset).get("book"),
+        charged=lambda: dataset.budget.spent > 0,
+    )
     with screen.progress("Adding up the table") as move:
         answer = plan.ask(anyway=asked.anyway, progress=move, key=asked.key, afresh=asked.afresh)
     screen.show_answer(answer, as_json=run.as_json)

@@ -21,6 +21,8 @@ class Cost:
     ledger: bool
     #: The ledger, once it is open; without this, it may be.
     book: Callable[[], Ledger | None] | None = None
+    #: Without a ledger: whether the budget in memory was charged, which it is before anything is drawn.
+    charged: Callable[[], bool] = lambda: True
 
     def __str__(self) -> str:
         from dpselect.report.rounding import at_most
@@ -37,9 +39,15 @@ def forget() -> None:
     _State.begun = None
 
 
-def begin(epsilon: float, *, ledger: bool, book: Callable[[], Ledger | None] | None = None) -> None:
+def begin(
+    epsilon: float,
+    *,
+    ledger: bool,
+    book: Callable[[], Ledger | None] | None = None,
+    charged: Callable[[], bool] = lambda: True,
+) -> None:
     """From here on the question may be charged, its answer drawn; what is charged then, the ``book`` says."""
-    _State.begun = Cost(epsilon, ledger, book)
+    _State.begun = Cost(epsilon, ledger, book, charged)
 
 
 def say_left(book: Ledger | None, epsilon: float, delta: float = 0.0, *, at_most: bool = False) -> None:
@@ -89,6 +97,8 @@ def after_interruption(failure: BaseException) -> str:
     '; count ε = 0.1 as spent'
     >>> after_interruption(KeyboardInterrupt("interrupted while adding up; no noise was drawn"))
     '; nothing was spent'
+    >>> begin(0.1, ledger=False, charged=lambda: False); after_interruption(KeyboardInterrupt())
+    '; nothing was spent'
     >>> forget()
     """
     if noted := _noted(failure):
@@ -98,7 +108,8 @@ def after_interruption(failure: BaseException) -> str:
         return "; nothing was spent"
     if begun.ledger and begun.book is not None:
         return _by_the_ledger(begun)
-    return "; nothing was spent" if "no noise was drawn" in str(failure) else f"; count {begun} as spent"
+    untouched = not begun.ledger and not begun.charged()
+    return "; nothing was spent" if untouched or "no noise was drawn" in str(failure) else f"; count {begun} as spent"
 
 
 def _by_the_ledger(begun: Cost, drawn: str = "") -> str:

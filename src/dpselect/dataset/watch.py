@@ -200,7 +200,8 @@ class Watch(Answer):
             answer=f"{self.count:,} of {self.answered:,} {several}",
             details=self._details(named),
             spending=Spending(
-                spent=tuple(self.spent),
+                # The values are drawn after the last answer, and their share belongs to what is shown.
+                spent=(*self.spent[:-1], max(self.spent[-1], self.cost)) if self.amounts else tuple(self.spent),
                 above=tuple(self.above),
                 budget=plan.budget,
                 first=self.name(0),

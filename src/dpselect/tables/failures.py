@@ -16,7 +16,7 @@ from dpselect.errors import DPSelectError, SourceError
 
 #: What an engine stumbles on, most of the time.
 BROKEN_FILE = (
-    "in a file, a row with too many or too few fields, an open quote, text not in UTF-8 (iconv converts it), "
+    "in a file, a row with too many or too few fields, an open quote, text not in UTF-8 (iconv -f latin1 -t utf-8), "
     "a broken gzip"
 )
 

@@ -121,7 +121,8 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
                 "give ‹delimiter›, such as ';'"
             )
         raise SourceError(
-            f"the table has no column {name!r} among its {count}; the first line of a CSV file must name the columns"
+            f"the table has no column {name!r} among its {count}; the first line of a CSV file must name the columns, "
+            "and describe shows them to the curator"
         )
 
 
