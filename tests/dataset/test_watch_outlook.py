@@ -129,3 +129,9 @@ def test_a_plan_for_something_else_is_refused_in_words_that_differ(change: dict[
     before, after = str(refused.value).split(", but ")[:2]
     assert before.split("is for ")[1] != after.split(";")[0].removeprefix("these are ")
     assert not set("ΔρΣ⊤⊥") & set(str(refused.value))
+
+
+def test_a_delta_that_is_not_used_is_not_passed_over_in_silence() -> None:
+    plan = planned(delta=Fraction(1, 10**5))
+    assert ("δ is not used" in plan.reason) == (plan.settings.delta == 0)
+    assert "δ is not used" not in planned().reason

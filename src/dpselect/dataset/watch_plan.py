@@ -121,7 +121,9 @@ class WatchPlan:
         if self.outlook.tried == 1:
             return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
         promise = "the same pure guarantee" if not self.asked.delta else "a guarantee within the same ε and δ"
-        return f"{title}: of {self.outlook.tried} ways with {promise} it is expected to do best."
+        unused = self.asked.delta and not self.settings.delta
+        why = " δ is not used: a way without it is expected to do best." if unused else ""
+        return f"{title}: of {self.outlook.tried} ways with {promise} it is expected to do best.{why}"
 
     @property
     def _after(self) -> str:
