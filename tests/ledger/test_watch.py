@@ -16,12 +16,14 @@ import pyarrow
 import pytest
 
 from dpselect import Dataset, QueryFamily
+from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.dataset import Line, how_much, kept
 from dpselect.dataset.watch import Watch, WatchPlan, plan_stream
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
+from dpselect.ledger.stretches import Stretches
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.planning import Plan
@@ -244,7 +246,7 @@ class TestTable:
         assert ledger.verify().holds
 
     @pytest.mark.parametrize("at", [0, 1, 9, 20])
-    def test_killed_before_anything_was_shown_it_takes_up_the_stretch_and_loses_nothing(
+    def test_killed_in_its_first_stretch_it_takes_that_up_and_later_the_stretch_stays_charged(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, at: int
     ) -> None:
         ask = SparseVector.ask
@@ -261,9 +263,11 @@ class TestTable:
                 watch(homes)
         charged = ledger.balance().spent
         assert charged > 0, "committed before data was touched"
+        first = len([entry for entry in ledger.entries() if entry.kind == "reserve"]) == 1
         found = watch(homes)
+        assert charged <= ledger.balance().spent + 1e-12 or first
         assert ledger.balance().spent == pytest.approx(found.cost, rel=1e-9)
-        assert all(one.state == "settled" for one in history(ledger))
+        assert ("lost" in [one.state for one in history(ledger)]) != first
         assert ledger.verify().holds
 
     def test_after_a_failure_nothing_is_drawn_under_the_stretch_of_the_failed(
@@ -284,6 +288,44 @@ class TestTable:
         found = watch(homes)
         assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
         assert "lost" in [one.state for one in history(ledger)]
+
+    @pytest.mark.parametrize(
+        "line",
+        [Line(threshold=25, budget=0.8), Line(threshold=25, budget=0.8, noise=(100, 200), resample=False)],
+        ids=["rationed", "one threshold for all"],
+    )
+    def test_killed_between_stretches_every_answer_that_is_kept_stays_paid(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, line: Line
+    ) -> None:
+        """One run goes through all stretches: the last of them pays for answers that stand in those before it."""
+        runs: list[BudgetedRun] = []
+        begin, exchange = BudgetedRun.begin, Stretches.exchange
+
+        def begun(self: BudgetedRun, *, entropy: Any) -> None:
+            runs.append(self)
+            begin(self, entropy=entropy)
+
+        def killed(self: Stretches, *given: Any, **named: Any) -> Any:
+            found, answers = exchange(self, *given, **named), given[2]
+            if answers["count"]:
+                raise KeyboardInterrupt
+            return found
+
+        monkeypatch.setattr(BudgetedRun, "begin", begun)
+        plan = homes.plan_watch(line, homes.candidates(start=DAYS[0], end=DAYS[-1]))
+        for _ in range(3):
+            with monkeypatch.context() as patched:
+                patched.setattr(Stretches, "exchange", killed)
+                patched.setattr(kept.KeptWatch, "give_up", lambda *_, **__: "a killed process says nothing")
+                with pytest.raises(KeyboardInterrupt):
+                    plan.ask(anyway=True)
+        found = plan.ask(anyway=True)
+        assert found.kept is not None
+        assert found.kept.repeated
+        costs = [run.spent for run in runs if run.below + run.above]
+        assert len(costs) >= 3
+        assert sum(costs) <= ledger.balance().spent + 1e-9 <= 0.8 + 2e-9
+        assert ledger.verify().holds
 
     def test_of_two_at_one_unseen_stretch_the_first_to_end_it_is_shown(self, ledger: Ledger, place: str) -> None:
         question, cost = {"verb": "watch"}, Loss(epsilon=0.5)

@@ -3,7 +3,9 @@
 A stream with a name (its question and its key) is found again after a restart. A stretch that was left open by a crash
 is ended at all that was reserved, in the step that reserves the next one: whoever still holds it is refused from then
 on, so of two processes at one stream the later one goes on. Where answers are shown only once the ledger has them, none
-of an open stretch was ever seen: it is taken up again as if new, and of two processes the first to end it goes on.
+of a stream's first stretch was ever seen while that is open: it is taken up again as if new, and of two processes the
+first to end it goes on. A later stretch may pay for answers that are in the ledger already (an open run takes its whole
+cost along from stretch to stretch), so it is never taken up.
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ class Stretches:
             self.first = found.number if self.first is None else self.first
             self.since = self.since or found.entry.at
             self._place += 1
-            if found.settled is None and self._unseen:
+            if found.settled is None and self._unseen and not self.earlier:
                 self.taken_up = found
             elif found.settled is None:
                 self._left_open = found
