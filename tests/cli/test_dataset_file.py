@@ -63,3 +63,16 @@ def test_another_ledger_than_the_file_names_is_warned_of(dpselect: Callable[...,
     assert told in dpselect(*asked, "--ledger", other).err
     assert told not in dpselect(*asked, "--ledger", homes.parent / ".." / homes.parent.name / "homes.ledger").err
     assert told not in dpselect(*asked).err
+
+
+def test_another_data_set_in_the_ledger_gives_no_fresh_budget(dpselect: Callable[..., Any], homes: Path) -> None:
+    """Not even one that is called like the file with the rows."""
+    ledger = homes.parent / "homes.ledger"
+    assert dpselect("ledger", "create", ledger, "--dataset", "homes", "--total", 3000).code == 0
+    homes.write_text(homes.read_text() + 'ledger = "homes.ledger"\n')
+    asked = ("peak", homes, "--epsilon", 2000, "--mechanism", "laplace", "--key")
+    assert dpselect(*asked, "first").code == 0
+    assert dpselect("ledger", "create", ledger, "--dataset", "readings.csv", "--total", 3000).code == 0
+    refused = dpselect(*asked, "second")
+    assert refused.code == 3
+    assert "does not fit" in refused.err

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 NOBODY_REMEMBERS = "No ledger remembers this answer: add up yourself what is asked, or keep a ledger."
 
 
-def open_book(place: Any, *, name: str, total: Any) -> Ledger:
-    """The ledger at ``place``; of several data sets in it the one called ``name``."""
+def open_book(place: Any, *, name: str, total: Any, described: str | None = None) -> Ledger:
+    """The ledger at ``place``; of several data sets in it the one that was ``described`` so, or is called ``name``."""
     try:
         from dpselect.ledger import Ledger, Total
     except ImportError:
@@ -35,7 +35,7 @@ def open_book(place: Any, *, name: str, total: Any) -> Ledger:
         known = ()
     if wanted is not None and not known:
         return Ledger.create(place, dataset=name, total=wanted)
-    found = Ledger.open(place, dataset=name if name in known else None)
+    found = Ledger.open(place, dataset=next((one for one in (described, name) if one in known), None))
     if wanted is not None and found.total != wanted:
         found.close()
         raise InvalidParameter(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpselect.dataset import rows
 from dpselect.dataset.budget import Budget
@@ -64,6 +64,8 @@ class Dataset(Facts):
     entropy: Entropy | None = None
     ledger: Any = None
     budget: Budget = field(init=False, compare=False)
+    #: What the data-set file is called, and with it the data set in its ledger.
+    _described: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", Budget(None if self.ledger is not None else self.total))
@@ -99,7 +101,9 @@ class Dataset(Facts):
             _refuse_missing(facts["ledger"], facts.get("total"))
         if facts.get("total") is not None:
             facts["total"] = exact_total(facts["total"])
-        return cls(facts.pop("source"), **facts)
+        found = cls(facts.pop("source"), **facts)
+        object.__setattr__(found, "_described", Path(path).stem)
+        return found
 
     def peak(
         self,
@@ -248,7 +252,9 @@ class Dataset(Facts):
         """The ledger, opened; None where there is none."""
         from dpselect.dataset.book import open_book
 
-        return None if self.ledger is None else open_book(self.ledger, name=self.name, total=self.total)
+        if self.ledger is None:
+            return None
+        return open_book(self.ledger, name=self.name, total=self.total, described=self._described)
 
     def check(self, candidates: Candidates) -> None:
         """Opens the table for its column names only, and refuses what is missing."""
