@@ -76,3 +76,28 @@ def test_another_data_set_in_the_ledger_gives_no_fresh_budget(dpselect: Callable
     refused = dpselect(*asked, "second")
     assert refused.code == 3
     assert "does not fit" in refused.err
+
+
+def test_whom_the_ledger_of_a_file_protects_is_not_changed(dpselect: Callable[..., Any], homes: Path) -> None:
+    assert dpselect("ledger", "create", homes.parent / "homes.ledger", "--dataset", "homes", "--total", 5000).code == 0
+    homes.write_text(homes.read_text() + 'ledger = "homes.ledger"\nadjacency = "replace"\n')
+    for asked in (("peak", homes, "--epsilon", 2000), ("watch", homes, "--threshold", 5, "--budget", 500)):
+        for option in (("--user", "at"), ("--adjacency", "add-remove"), ("--wide",)):
+            ran = dpselect(*asked, *option)
+            assert (ran.code, ran.out) == (2, "")
+            assert (
+                f"counts what is spent about each 'meter', so {option[0]} stays as the data-set file has it" in ran.err
+            )
+    assert dpselect("peak", homes, "--epsilon", 2000, "--user", "meter", "--adjacency", "replace").code == 0
+
+
+def test_a_maximum_typed_beside_a_file_needs_all_that_is_vouched_for(dpselect: Callable[..., Any], homes: Path) -> None:
+    (homes.parent / "days.csv").write_text("day,trips\n2013-01-01,500\n2013-01-02,900\n")
+    facts = 'time = "day"\nvalue = "trips"\nmaximum = 1000\npopulation = 1000\nstart = 2013-01-01\nend = 2013-01-02\n'
+    homes.write_text('rows = "days.csv"\n' + facts)
+    asked = ("peak", homes, "--epsilon", 2000)
+    ran = dpselect(*asked, "--maximum", 10)
+    assert ran.code == 2
+    assert "--population of the data-set file was stated for another --maximum" in ran.err
+    assert dpselect(*asked, "--maximum", 2000, "--sensitivity", 1).code == 0
+    assert dpselect(*asked, "--maximum", 1000).code == 0

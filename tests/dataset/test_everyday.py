@@ -245,6 +245,100 @@ def test_what_a_file_vouches_for_is_not_kept_for_other_candidates() -> None:
     assert laid_over(file, {"every": "month"})["cap_every"] == "day"
 
 
+SERIES = {"time": "day", "value": "kwh", "maximum": Fraction(1000), "population": 1000, "monotone": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "anew"),
+    [
+        ({"maximum": 10}, "population of the data-set file was stated for another maximum"),
+        ({"population": 9000}, "maximum of the data-set file was stated for another population"),
+        ({"sensitivity": 1}, "maximum of the data-set file was stated for another sensitivity"),
+        ({"monotone": False}, "maximum and population of the data-set file were stated for another monotone"),
+        ({"value": "other"}, "maximum and population of the data-set file were stated for another value"),
+        ({"time": "sent"}, "stated for another time"),
+        ({"table": "other"}, "stated for another table"),
+        ({"timezone": "Asia/Tokyo"}, "stated for another timezone"),
+        ({"cap_every": "month"}, "stated for another cap_every"),
+        ({"value": "other", "maximum": 1000}, "population of the data-set file was stated for another value"),
+        ({"value": "other", "population": 1000}, "maximum of the data-set file was stated for another value"),
+    ],
+)
+def test_what_a_file_vouches_for_is_stated_anew_as_a_whole(changes: dict[str, Any], anew: str) -> None:
+    """A maximum of 10 beside the file's population of 1000 would make Δ a hundred times smaller."""
+    with pytest.raises(InvalidParameter, match=anew):
+        laid_over(SERIES, changes)
+
+
+def test_what_is_stated_anew_leaves_nothing_of_the_file_behind() -> None:
+    found = laid_over(SERIES, {"maximum": 10, "sensitivity": 10, "value": "other"})
+    assert (found["maximum"], found["sensitivity"], found["value"]) == (10, 10, "other")
+    assert not {"population", "monotone"} & set(found)
+    assert laid_over(SERIES, {"maximum": 10, "population": 5, "monotone": True})["monotone"] is True
+    by_category = {"category": "shop", "value": "visits", "maximum": 100, "sensitivity": 2, "categories": ["a", "b"]}
+    with pytest.raises(InvalidParameter, match="maximum and sensitivity of the data-set file were stated"):
+        laid_over(by_category, {"category": "street"})
+    assert "sensitivity" not in laid_over(by_category, {"category": "street", "maximum": 5, "population": 5})
+
+
+def test_what_a_file_says_already_is_no_change() -> None:
+    for same in ({"maximum": 1000.0}, {"population": 1000}, {"value": "kwh", "monotone": True}, {"cap_every": "day"}):
+        assert laid_over(SERIES, same) == SERIES | same | {"cap_every": "day"}
+    assert laid_over(SERIES, {"every": "month", "unit": "kWh"})["monotone"] is True
+
+
+def test_what_a_curator_vouches_for_a_week_says_nothing_of_a_month() -> None:
+    """Forty more on each of three days and forty fewer on the next three leave the week as it was, not its months."""
+    moved = dict.fromkeys(YEAR[28:31], 40.0) | dict.fromkeys(YEAR[31:34], -40.0)
+    facts: dict[str, Any] = {"time": "day", "value": "kwh", "maximum": 1000, "sensitivity": 1, **WHOLE_YEAR}
+    tables = [pyarrow.table({"day": YEAR, "kwh": [50.0 + one.get(day, 0.0) for day in YEAR]}) for one in ({}, moved)]
+
+    def read(every: str, **more: Any) -> list[Any]:
+        return [one.read(one.candidates(every=every)) for one in (dp.Dataset(rows, **facts | more) for rows in tables)]
+
+    without, with_them = read("week", cap_every="week")
+    assert without.totals == with_them.totals
+    for every in ("month", "month-of-year"):
+        with pytest.raises(InvalidParameter, match="stated for a week, and a month cuts weeks"):
+            read(every, cap_every="week")
+    without, with_them = read("month", cap_every="day", maximum=100, sensitivity=40)
+    assert abs(with_them.values - without.values).max() * 3100 == pytest.approx(120)
+    assert without.family.sensitivity * 3100 >= 120
+
+
+def test_what_a_curator_vouches_for_weeks_holds_for_these_weeks_alone() -> None:
+    facts: dict[str, Any] = {"time": "day", "value": "kwh", "maximum": 1000, "sensitivity": 1, "cap_every": "week"}
+    weeks = dp.Dataset(pyarrow.table({"day": YEAR, "kwh": [1.0] * 365}), **facts, **WHOLE_YEAR)
+    assert weeks.times_cap(weeks.candidates(every="week", start="2013-01-15")) == 1
+    with pytest.raises(InvalidParameter, match="weeks counted from 2013-01-01: start must be a whole number of weeks"):
+        weeks.read(weeks.candidates(every="week", start="2013-01-04"))
+    file = facts | WHOLE_YEAR
+    assert laid_over(file, {"start": "2013-01-08"})["maximum"] == 1000
+    for start in ("2013-01-04", None):
+        with pytest.raises(InvalidParameter, match="were stated for another start"):
+            laid_over(file, {"start": start})
+    assert laid_over(file, {"start": "2013-01-04", "maximum": 900, "sensitivity": 9})["sensitivity"] == 9
+    # Rows of persons are cut by the engine, whatever the weeks.
+    assert steady(cap_every="week").times_cap(steady().candidates(every="week", start="2013-01-04")) == 1
+
+
+def test_a_total_of_epsilon_alone_takes_no_delta() -> None:
+    line = dp.Line(threshold=20, budget=1, delta=0.1)
+    for total, refused in ((5, True), (None, False)):
+        data = homes(total=total)
+        plan = data.plan_watch(line, data.candidates())
+        assert plan.settings.delta > 0
+        if refused:
+            with pytest.raises(InvalidParameter, match="total of ε alone promises no δ"):
+                plan.ask(anyway=True)
+            assert data.spent == 0
+            made = data.plan_watch(dp.Line(plan=plan.settings.as_plan(questions=28)), data.candidates())
+            with pytest.raises(InvalidParameter, match="total of ε alone promises no δ"):
+                made.ask(anyway=True)
+        else:
+            assert plan.ask(anyway=True).answered > 0
+
+
 def test_a_cap_is_a_number() -> None:
     with pytest.raises(InvalidParameter, match="cap must be a number such as 50"):
         steady(cap="50")

@@ -119,3 +119,24 @@ def test_questions_through_a_file_are_charged_to_its_ledger(folder: Path) -> Non
     assert dp.Dataset.open(place).peak(epsilon=2000).label == "2013-01-20"
     with pytest.raises(BudgetExhausted):
         dp.Dataset.open(place).peak(epsilon=2000, start="2013-01-02")
+
+
+def test_whom_a_ledger_protects_is_not_changed_beside_its_file(folder: Path) -> None:
+    """A promise to each row is another than one to each meter, and one ledger counts one of them."""
+    pytest.importorskip("sqlalchemy")
+    from dpselect.ledger import Ledger, Total
+
+    facts = {"source": folder / "readings.csv", **HOMES, "adjacency": "replace", "ledger": folder / "homes.ledger"}
+    place = write_file(folder / "homes.toml", facts)
+    for name in ("homes", "rows"):
+        Ledger.create(folder / f"{name}.ledger", dataset=name, total=Total.pure(3000)).close()
+    for changes in ({"user": "kwh"}, {"adjacency": "add-remove"}, {"wide": True}):
+        for more in ({}, {"ledger": folder / "homes.ledger"}):
+            with pytest.raises(InvalidParameter, match="counts what is spent about each 'meter'") as caught:
+                dp.Dataset.open(place, **changes, **more)
+            assert caught.value.parameter in changes
+    same = dp.Dataset.open(place, user="meter", adjacency="replace", wide=False, cap=5)
+    assert (same.adjacency, same.cap) == ("replace", 5)
+    with pytest.warns(dp.DPSelectWarning, match="another one is charged"):
+        assert dp.Dataset.open(place, adjacency="add-remove", ledger=folder / "rows.ledger").adjacency == "add-remove"
+    assert dp.Dataset.open(place, user="kwh", ledger=None).user == "kwh"

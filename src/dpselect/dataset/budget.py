@@ -7,7 +7,7 @@ import threading
 from fractions import Fraction
 
 from dpselect.checks import one, positive
-from dpselect.errors import BudgetExhausted, StateRefused
+from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 
 
 class Budget:
@@ -37,7 +37,7 @@ class Budget:
         self._lock = threading.RLock()
         self._process = owned_here(self)
 
-    def charge(self, epsilon: float) -> None:
+    def charge(self, epsilon: float, delta: float = 0.0) -> None:
         """Counts an answer that is about to be drawn."""
         from dpselect.composition.exact_sum import in_units
         from dpselect.noise.entropy import process
@@ -46,6 +46,12 @@ class Budget:
         if self._process != process():
             raise StateRefused(
                 "this budget belongs to the process that made it; ask there, or keep a ledger, which processes share"
+            )
+        if delta > 0 and self.total < math.inf:
+            raise InvalidParameter(
+                "a ‹total› of ε alone promises no δ; leave ‹delta› out, or use a ledger made with a δ "
+                "(dpselect ledger create … --delta)",
+                parameter="delta",
             )
         with self._lock:
             after = self._units + in_units(epsilon)

@@ -80,7 +80,8 @@ class Dataset(Facts):
     def open(cls, path: Path | str, **changes: Any) -> Self:
         """The data set that a file describes, such as ``homes.toml``; ``changes`` count more than the file.
 
-        A ledger that the file names must be there: one that is gone is not made anew, with a full budget.
+        A ledger that the file names must be there: one that is gone is not made anew, with a full budget. It counts
+        what is spent about each person as the file says who that is: that is not changed on the same ledger.
         """
         from dpselect.dataset.book import exact_total
         from dpselect.dataset.file import laid_over, read_file
@@ -97,6 +98,8 @@ class Dataset(Facts):
                 DPSelectWarning,
                 stacklevel=2,
             )
+        elif written.get("ledger") is not None and facts["ledger"] is not None:
+            _refuse_others(written, changes)
         if "ledger" in facts and "ledger" not in changes:
             _refuse_missing(facts["ledger"], facts.get("total"))
         if facts.get("total") is not None:
@@ -272,6 +275,19 @@ def _elsewhere(named: Any, given: Any) -> bool:
     if "://" in f"{named}{given}":
         return str(named) != str(given)
     return Path(named).resolve() != Path(given).resolve()
+
+
+def _refuse_others(written: dict[str, Any], changes: dict[str, Any]) -> None:
+    """One ledger counts what is spent about the same persons, in the same sense, for good."""
+    said = {"user": None, "adjacency": "add-remove", "wide": False} | written
+    for name in ("user", "adjacency", "wide"):
+        if name in changes and changes[name] != said[name]:
+            who = "person" if said["user"] is None else repr(said["user"])
+            raise InvalidParameter(
+                f"the ledger of this data set counts what is spent about each {who}, so ‹{name}› stays as the data-set "
+                "file has it; describe another data set with a ledger of its own",
+                parameter=name,
+            )
 
 
 def _refuse_missing(place: Any, total: Any) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -18,7 +19,7 @@ from dpselect.report.words import shown
 if TYPE_CHECKING:
     from dpselect.report.guarantee import Neighbours
     from dpselect.report.record import Entry
-    from dpselect.tables import BoundedQuery, Candidates, Question
+    from dpselect.tables import BoundedQuery, Calendar, Candidates, Cycle, Question
     from dpselect.tables.candidates import Every
 
 _FILE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
@@ -209,10 +210,30 @@ class Facts:
                     f"{shorter}: give ‹maximum› (and ‹sensitivity› or ‹population›) for it, with ‹cap_every› {shorter}",
                     parameter="every",
                 )
+            self._refuse_cut_weeks(candidates)
             return held  # a cycle's value is the mean over its occurrences
         if self._per_user(candidates) != "sum":
             return 1  # the mean or the largest of some readings is no larger than one of them
         return held * max(candidates.occurrences) if isinstance(candidates, Cycle) else held
+
+    def _refuse_cut_weeks(self, candidates: Calendar | Cycle) -> None:
+        """What a person gives to one part of a week and takes from another does not show in the week."""
+        from dpselect.tables.candidates import length_of
+
+        if self.cap_length != "week":
+            return
+        if length_of(candidates.every) == "month":
+            raise InvalidParameter(
+                "what one person can change was stated for a week, and a month cuts weeks: state ‹maximum› (and "
+                "‹sensitivity› or ‹population›) for a day or a month, with ‹cap_every›",
+                parameter="every",
+            )
+        if self.start is not None and not whole_weeks_apart(self.start, candidates.start):
+            raise InvalidParameter(
+                f"what one person can change was stated for weeks counted from {self.start}: ‹start› must be a whole "
+                "number of weeks from it",
+                parameter="start",
+            )
 
     def needs_hours(self, candidates: Candidates) -> bool:
         """Whether hours are told apart, by the time alone."""
@@ -409,6 +430,18 @@ def period_word(candidates: Candidates) -> str:
     from dpselect.tables import Calendar, Cycle
 
     return candidates.every.replace("-", " ") if isinstance(candidates, Calendar | Cycle) else "category"
+
+
+def whole_weeks_apart(one: str | date, other: str | date) -> bool:
+    """Whether weeks counted from two dates are the same weeks.
+
+    >>> whole_weeks_apart("2013-01-01", "2013-01-15"), whole_weeks_apart("2013-01-01", "2013-01-04")
+    (True, False)
+    """
+    from dpselect.tables import Calendar
+
+    first, second = (Calendar(day, day).first for day in (one, other))
+    return (second - first).days % 7 == 0
 
 
 def _exact(value: Any) -> Fraction:

@@ -62,6 +62,9 @@ FACTS: dict[str, str] = {
 }
 _FLAGS, _COUNTS = ("wide", "monotone"), ("population", "grid")
 _NUMBERS = ("cap", "maximum", "sensitivity", "total")
+#: What a curator vouches for of a series already added up, and what it is vouched for about: all of it goes together.
+_VOUCHERS = ("maximum", "sensitivity", "population")
+_VOUCHED = (*_VOUCHERS, "monotone", "value", "time", "hour", "category", "table", "timezone", "cap_every", "start")
 
 
 def is_file(place: object) -> bool:
@@ -129,7 +132,8 @@ def _number(path: Path, name: str, value: int | str) -> Fraction:
 def laid_over(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a file with changes that count more than they do.
 
-    Another kind of candidates leaves the file's own behind. A cap stays that of the period it was given with.
+    Another kind of candidates leaves the file's own behind. A cap stays that of the period it was given with. What the
+    file vouches for of a series is kept whole or stated anew.
 
     >>> laid_over({"cap": 50, "every": "day"}, {"every": "month"})["cap_every"]
     'day'
@@ -146,8 +150,15 @@ def laid_over(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
     kept |= changes
     if {"cap", "maximum"} & set(kept):
         kept.setdefault("cap_every", _length(facts))
-    if "maximum" in facts and (kept["cap_every"] != _length(facts) or ("category" in kept) != ("category" in facts)):
-        _refuse_old_vouchers(facts, changes)
+    if facts.get("maximum") is None or kept["maximum"] is None:
+        return kept
+    # As the period was settled above, whether it was named or came with a new maximum.
+    altered = _altered(facts, {**changes, "cap_every": kept["cap_every"]})
+    if altered is not None:
+        _refuse_old_vouchers(facts, changes, altered)
+        # A sensitivity stands in for a population, and the other way round.
+        for name in {"sensitivity", "population", "monotone"} - set(changes):
+            kept.pop(name, None)
     return kept
 
 
@@ -158,14 +169,40 @@ def _length(facts: Mapping[str, Any]) -> str:
     return facts.get("cap_every") or length_of(facts.get("every", "day"))
 
 
-def _refuse_old_vouchers(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    """Of a series the curator vouches for what one person changes: of a day says nothing of a category, or of what is
-    now called a month."""
-    old = [name for name in ("maximum", "sensitivity") if name in facts and name not in changes]
+def _altered(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> str | None:
+    """The first fact beside which the file's vouchers were stated and that is another one now."""
+    from dpselect.dataset.facts import whole_weeks_apart
+    from dpselect.tables.question import exact_number
+
+    def same(name: str, old: Any, new: Any) -> bool:
+        if name == "cap_every":
+            return bool(new == _length(facts))
+        if name == "start":
+            # Days and months are where they are; weeks are counted from the first date.
+            free = _length(facts) != "week" or old is None
+            return free or (new is not None and whole_weeks_apart(old, new))
+        if name in _NUMBERS and None not in (old, new):
+            return exact_number(name, old) == exact_number(name, new)
+        return bool((old or None) == (new or None))
+
+    return next(
+        (name for name in _VOUCHED if name in changes and not same(name, facts.get(name), changes[name])),
+        None,
+    )
+
+
+def _refuse_old_vouchers(facts: Mapping[str, Any], changes: Mapping[str, Any], altered: str) -> None:
+    """Of a series the curator vouches for what one person changes: of a day says nothing of a category, of another
+    column, or of what is now called a month."""
+    stated = {name for name in _VOUCHERS if changes.get(name) is not None}
+    if stated & {"sensitivity", "population"}:
+        stated |= {"sensitivity", "population"}
+    old = [name for name in _VOUCHERS if facts.get(name) is not None and name not in stated]
     if old:
         raise InvalidParameter(
             f"{' and '.join(f'‹{name}›' for name in old)} of the data-set file {'were' if len(old) > 1 else 'was'} "
-            "stated for another kind of candidates: state anew for this one",
+            f"stated for another ‹{altered}›: what you vouch for goes together, so state "
+            f"{'them' if len(old) > 1 else 'it'} anew",
             parameter=old[0],
         )
 

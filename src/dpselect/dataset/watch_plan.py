@@ -208,7 +208,7 @@ class WatchPlan:
             refuse_given("a watch without a ledger, which is always asked anew", key=key, afresh=afresh or None)
             refuse_given("a watch without a ledger", onward=onward or None)
             if self.dataset is not None:
-                self.dataset.budget.charge(self.budget)
+                self.dataset.budget.charge(self.budget, self.settings.delta)
             return Watch(plan=self, vector=self.settings.build(source))
         # A key nobody can have: the watch is another one, and paid again.
         mark = f"afresh {secrets.token_hex(16)}" if afresh else key
