@@ -11,6 +11,7 @@ the number of ⊤ of the past. Data from DPSELECT_DATA or ../shared/data; withou
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 import os
@@ -161,7 +162,11 @@ def speed() -> None:
 def main() -> None:
     """The tables that are named, or all."""
     parts = {"past": past_and_future, "streams": streams, "speed": speed}
-    for name in sys.argv[1:] or parts:
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], *parts], metavar="PART", help="past, streams, speed; all if left out"
+    )
+    for name in parser.parse_args().parts or parts:
         parts[name]()
         print()
 
