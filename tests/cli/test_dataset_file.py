@@ -29,7 +29,7 @@ def test_options_count_more_than_the_file(dpselect: Callable[..., Any], homes: P
     asked = ("peak", homes, "--epsilon", 2000, "--json")
     assert dpselect(*asked, "--to", "2013-01-19", "--from", "2013-01-02").json["candidates"] == 18
     assert dpselect(*asked, "--every", "week").json["candidates"] == 5
-    assert dpselect(*asked, "--measure", "sum").json["unit"] == 1
+    assert dpselect(*asked, "--measure", "sum").json["query_unit"] == 1
     assert "no column 'watts'" in dpselect(*asked, "--value", "watts").err
 
 

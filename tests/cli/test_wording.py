@@ -155,10 +155,28 @@ def test_the_noise_is_told_in_the_unit_of_the_reading(dpselect: Run, readings: P
     ran = dpselect("peak", readings, *PEAK)
     assert "in the unit of kwh" in ran.out
     record = dpselect("peak", readings, *PEAK, "--json").json
-    assert record["unit"] == 10
+    assert record["query_unit"] == 10
     assert "in the reading's unit" in dpselect("peak", readings, *PEAK, "--dry-run").out
     counted = [word for word in (*PEAK, "--measure", "count") if word not in ("--cap", "10", "--value", "kwh")]
     assert "in the unit of" not in dpselect("peak", readings, *counted).out
+
+
+def test_a_record_holds_its_question(dpselect: Run, readings: Path) -> None:
+    """Whoever finds an answer a year later can tell what it answers."""
+    for more in ((), ("--dry-run",)):
+        record = dpselect("peak", readings, *PEAK, "--unit", "kWh", *more, "--json").lines[0]
+        kept = {name: record[name] for name in ("data", "from", "to", "every", "unit")}
+        assert kept == {
+            "data": "readings.csv",
+            "from": "2013-01-01",
+            "to": "2013-01-31",
+            "every": "day",
+            "unit": "kWh",
+        }
+    asked = dpselect("peak", readings, *PEAK, "--top", 2, "--smallest", "--json").json["question"]
+    assert asked == (
+        "For which 2 days is the mean of kwh over the population (each person counted up to 10) smallest, in order?"
+    )
 
 
 def test_a_long_list_is_cut_only_where_a_page_holds_it_whole(dpselect: Run, tmp_path: Path) -> None:

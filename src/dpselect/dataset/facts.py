@@ -369,6 +369,15 @@ class Facts:
         """What is compared and how it is read, for the question as a ledger keeps it."""
         return {"measured": self.measured(candidates), "reading": self.reading(candidates)}
 
+    def asked_about(self, candidates: Candidates) -> dict[str, Any]:
+        """Which rows and which candidates a question is about, as plain values for a record."""
+        from dpselect.tables import Categories
+
+        if isinstance(candidates, Categories):
+            return {"data": self.name, "category": self.category, "unit": self.unit}
+        first, last = (str(moment) for moment in (candidates.start, candidates.end))
+        return {"data": self.name, "from": first, "to": last, "every": candidates.every, "unit": self.unit}
+
     def measured(self, candidates: Candidates | None) -> str:
         """What is compared, in words."""
         if self.is_series:

@@ -82,6 +82,8 @@ class Peak(Answer):
         """The answer as plain values, ready for JSON."""
         plan = self.plan
         return {
+            "question": self.question,
+            **plan.dataset.asked_about(plan.candidates),
             "answer": self.label,
             "index": self.index,
             **({} if plan.top == 1 else {"answers": list(self.labels), "indices": list(self.indices), "rho": plan.rho}),
@@ -92,7 +94,7 @@ class Peak(Answer):
             "noise": self.noise,
             "mechanism": plan.mechanism,
             **scale(plan.chosen),
-            "unit": plan.unit,
+            "query_unit": plan.unit,
             "candidates": len(plan.candidates),
             **plan.expected(plan.chosen.accuracy),
             "reason": plan.reason,
@@ -105,11 +107,19 @@ class Peak(Answer):
             **note(plan.weakness),
         }
 
+    @property
+    def question(self) -> str:
+        """What was asked, in words."""
+        plan = self.plan
+        what, measured = period_word(plan.candidates), plan.dataset.measured(plan.candidates)
+        if plan.top > 1:
+            return f"For which {plan.top} {plural(what)} is {measured} {plan.goal}, in order?"
+        return f"For which {what} is {measured} {plan.goal}?"
+
     def as_report(self) -> Report:
         """The answer for people."""
         plan, dataset = self.plan, self.plan.dataset
         what, several = period_word(plan.candidates), plan.top > 1
-        measured = dataset.measured(plan.candidates)
         notes = [
             f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}. Expected was "
             f"{plan.grounds}.",
@@ -131,9 +141,7 @@ class Peak(Answer):
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
         notes.extend(dataset.cautions(plan.candidates))
         found = Finding(
-            question=f"For which {plan.top} {plural(what)} is {measured} {plan.goal}, in order?"
-            if several
-            else f"For which {what} is {measured} {plan.goal}?",
+            question=self.question,
             answer=f"Place 1: {self._told(0)}" if several else self._told(0),
             details=self._details(),
             spending=Spending(spent=(self.epsilon,), above=(), budget=self.epsilon),
