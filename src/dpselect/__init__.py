@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dpselect.mechanisms.catalogue import CATALOGUE
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -43,15 +45,7 @@ _HOMES = {
     "Odometer": "dpselect.composition.odometer",
     "SeededEntropy": "dpselect.noise.entropy",
     "Verdict": "dpselect.mechanisms.outcomes",
-    "GaussianNoisyMax": "dpselect.mechanisms.gaussian_noisy_max",
-    "GaussianAboveThreshold": "dpselect.mechanisms.gaussian_above_threshold",
-    "GaussianRelease": "dpselect.mechanisms.release",
-    "ExponentialMechanism": "dpselect.mechanisms.classical",
-    "PermuteAndFlip": "dpselect.mechanisms.classical",
-    "LaplaceNoisyMax": "dpselect.mechanisms.classical",
-    "LaplaceAboveThreshold": "dpselect.mechanisms.classical_above_threshold",
-    "ExponentialAboveThreshold": "dpselect.mechanisms.classical_above_threshold",
-    "LaplaceRelease": "dpselect.mechanisms.release",
+    **{entry.class_name: entry.home for entry in CATALOGUE},
 }
 
 _ROOMS = {

@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter
 
 from dpselect.cli.numbers import read_count, read_counts, read_number, read_widths
 from dpselect.errors import InvalidParameter, SourceError, refuse_given
+from dpselect.mechanisms.catalogue import by_short_name
 
 if TYPE_CHECKING:
     from dpselect.dataset import Answer, Dataset
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 Every: TypeAlias = Literal["hour", "day", "week", "month", "weekday", "hour-of-day", "month-of-year"]
 _MOST_NAMES = 10_000_000
+#: Mechanisms by the short names that the catalogue has for them; a type checker cannot read those.
+if TYPE_CHECKING:
+    AboveThreshold: TypeAlias = str
+    Selection: TypeAlias = str
+else:
+    AboveThreshold = Literal[tuple(by_short_name("above-threshold"))]
+    Selection = Literal[tuple(by_short_name("selection"))]
 
 
 def _read(reader: Callable[[str], Any], metavar: str) -> Parameter:

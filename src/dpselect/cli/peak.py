@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from dpselect.cli import screen, spent
 from dpselect.cli.knowledge import Knowledge
-from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Table
+from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Selection, Table
 from dpselect.errors import InvalidParameter
 
 
@@ -45,7 +45,7 @@ class Asked:
     smallest: bool = False
     top: Annotated[Count, Parameter(metavar="K")] = 1
     how_much: bool = False
-    mechanism: Literal["gaussian", "permute-and-flip", "exponential", "laplace"] | None = None
+    mechanism: Selection | None = None
     plan: Annotated[Path | None, Parameter(metavar="FILE.toml")] = None
     anyway: bool = False
     key: str | None = None

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
@@ -14,7 +14,7 @@ from dpselect.cli import screen, spent
 from dpselect.cli.again import Again
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.knowledge import Knowledge
-from dpselect.cli.options import Count, Data, Family, Number, Periods, Run, Table, Widths, places
+from dpselect.cli.options import AboveThreshold, Count, Data, Family, Number, Periods, Run, Table, Widths, places
 from dpselect.cli.plan import check_place
 from dpselect.errors import InvalidParameter, refuse_given
 
@@ -66,7 +66,7 @@ class LineOptions:
     plan: Annotated[Path | None, Parameter(metavar="PLAN.toml")] = None
     save_plan: Annotated[Path | None, Parameter(metavar="PLAN.toml")] = None
     delta: Number | None = None
-    mechanism: Literal["exponential", "laplace", "gaussian"] | None = None
+    mechanism: AboveThreshold | None = None
     how_much: bool = False
     anyway: bool = False
     clip: Widths | None = None

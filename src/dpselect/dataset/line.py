@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpselect.dataset.how_much import share
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
+from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.report.rounding import no_more_than
 from dpselect.report.words import shown
 
@@ -23,16 +24,9 @@ if TYPE_CHECKING:
 
 #: By default one question in ten is expected above the line.
 ONE_ABOVE_IN = 10
-#: Who may answer, by the short name a person types. A new noisy line after each ⊤ pays for itself again each time: with
-#: noise whose cost is a closed form one line for all is always the better.
-MECHANISMS = {
-    "exponential": ("exponential-rationed",),
-    "laplace": ("laplace-kept",),
-    "gaussian": ("sparse-kept-clipped", "sparse-fresh-clipped"),
-}
 #: Who is tried if nobody is named: pure ones, and more where a δ is allowed. Gaussian noise without a δ pays for the
 #: range as well, and is for those who ask for it.
-_PURE = MECHANISMS["exponential"]
+_PURE = ("exponential-rationed",)
 _APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
 
 Number = Fraction | float
@@ -48,8 +42,8 @@ class Line:
         The line, and the most all answers may cost.
     delta : number
         δ of the guarantee; 0 is pure.
-    mechanism : {"exponential", "laplace", "gaussian"}, optional
-        Whose noise; the one that is expected to do best if left out.
+    mechanism : str, optional
+        Whose noise, by its short name in the catalogue (``"laplace"``); if left out, the one expected to do best.
     known : Known
         What is known beforehand.
     clip : (number, number), optional
@@ -99,8 +93,8 @@ class Line:
             self.stated(name)
         if self.stated("budget") <= 0:
             raise refuse("budget", self.budget, "positive")
-        if self.mechanism is not None and self.mechanism not in MECHANISMS:
-            raise refuse("mechanism", self.mechanism, "one of " + ", ".join(MECHANISMS))
+        if self.mechanism is not None and self.mechanism not in by_short_name("above-threshold"):
+            raise refuse("mechanism", self.mechanism, "one of " + ", ".join(by_short_name("above-threshold")))
         if self.by_hand and self.mechanism not in (None, "gaussian"):
             raise refuse("mechanism", self.mechanism, "gaussian, or left out, where noise or a clip is stated by hand")
         if self.by_hand and self.delta:
@@ -180,8 +174,10 @@ class Line:
     @property
     def contenders(self) -> tuple[str, ...]:
         """Who may answer under this promise."""
+        from dpselect.planning.contender import ways_of
+
         if self.mechanism is not None:
-            return MECHANISMS[self.mechanism]
+            return ways_of(by_short_name("above-threshold")[self.mechanism].name)
         # What a past series shows may change beyond all that is weighed, and a fixed number of ⊤ would end the answers
         # early. Where a number is stated, or supposed within a factor of three, that is tried, too.
         pure = _PURE if self.known.like is not None else (*_PURE, "exponential-kept")

@@ -16,6 +16,7 @@ from dpselect.dataset import how_much as values_named
 from dpselect.dataset.dataset import Dataset
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
+from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.privacy.classical import upward
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
@@ -35,13 +36,8 @@ _HARDLY_BETTER = 0.75
 #: (planning.knowledge.USUAL_SPAN), either way. A season moves days by far more, but every weekday has all of it.
 _WEEKDAYS = (0.14, 0.172)
 
-#: The selections by the short names a person types, and by their names in the catalogue.
-NAMES = {
-    "gaussian": "gaussian-noisy-max",
-    "permute-and-flip": "permute-and-flip",
-    "exponential": "exponential",
-    "laplace": "laplace-noisy-max",
-}
+#: The selections by the short names a person types: their names in the catalogue.
+NAMES = {name: entry.name for name, entry in by_short_name("selection").items()}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

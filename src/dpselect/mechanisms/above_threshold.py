@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, finite, one, positive, refuse
 from dpselect.errors import InvalidData, StateRefused
-from dpselect.mechanisms.catalogue import of_kind
+from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.mechanisms.outcomes import noise_of
 from dpselect.mechanisms.run import Run, Runs
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
@@ -113,7 +113,7 @@ class AboveThreshold(ABC):
         True
         """
         family = self.family
-        kind = next((noise for noise, known in _kinds() if known is type(self)), None)
+        kind = next((name for name, known in _kinds() if known is type(self)), None)
         if kind is None:
             raise StateRefused(f"a {type(self).__name__} cannot be saved: only the mechanisms of this package can")
         return {
@@ -198,8 +198,8 @@ class AboveThreshold(ABC):
 
 
 def _kinds() -> list[tuple[str, Any]]:
-    """The mechanisms that can be saved, by the noise they have."""
-    return [(entry.noise.lower(), entry.mechanism()) for entry in of_kind("above-threshold")]
+    """The mechanisms that can be saved, by their short names."""
+    return [(name, entry.mechanism()) for name, entry in by_short_name("above-threshold").items()]
 
 
 def _check_resample(resample: bool) -> None:

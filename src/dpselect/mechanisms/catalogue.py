@@ -34,12 +34,27 @@ class Entry(NamedTuple):
     guarantee: Guarantee
     #: What its noise is called among its parameters.
     noise_names: tuple[str, ...]
-    #: The class, a public name of this package.
-    class_name: str
+    #: The file of this room and the class in it, which is a public name of the package.
+    place: str
+
+    @property
+    def short(self) -> str:
+        """How it is asked for where its kind is plain: ``peak --mechanism laplace``, ``watch --mechanism laplace``."""
+        return self.name.removesuffix("-noisy-max").removesuffix("-above-threshold")
+
+    @property
+    def class_name(self) -> str:
+        """What its class is called."""
+        return self.place.partition(".")[2]
+
+    @property
+    def home(self) -> str:
+        """The module its class is in."""
+        return f"dpselect.mechanisms.{self.place.partition('.')[0]}"
 
     def mechanism(self) -> Any:
         """The class: ``mechanism().calibrated(family, epsilon=…, …)`` has the least noise for an ε."""
-        return getattr(importlib.import_module("dpselect"), self.class_name)
+        return getattr(importlib.import_module(self.home), self.class_name)
 
     def noise_of(self, mechanism: Any) -> tuple[float, ...]:
         """The scales of the noise of one of these, in the order of ``noise_names``."""
@@ -52,23 +67,24 @@ _SCALES = ("scale_threshold", "scale_query")
 # fmt: off
 CATALOGUE: tuple[Entry, ...] = (
     Entry("gaussian-noisy-max", "Gaussian noisy max",
-          "selection", "Gaussian", "pure", ("sigma",), "GaussianNoisyMax"),
+          "selection", "Gaussian", "pure", ("sigma",), "gaussian_noisy_max.GaussianNoisyMax"),
     Entry("permute-and-flip", "Permute-and-flip",
-          "selection", "exponential", "pure", ("scale",), "PermuteAndFlip"),
+          "selection", "exponential", "pure", ("scale",), "classical.PermuteAndFlip"),
     Entry("exponential", "Exponential mechanism",
-          "selection", "Gumbel", "pure", ("scale",), "ExponentialMechanism"),
+          "selection", "Gumbel", "pure", ("scale",), "classical.ExponentialMechanism"),
     Entry("laplace-noisy-max", "Laplace noisy max",
-          "selection", "Laplace", "pure", ("scale",), "LaplaceNoisyMax"),
+          "selection", "Laplace", "pure", ("scale",), "classical.LaplaceNoisyMax"),
     Entry("gaussian-above-threshold", "Gaussian above threshold",
-          "above-threshold", "Gaussian", "pure, by transcript", _SIGMAS, "GaussianAboveThreshold"),
-    Entry("laplace-above-threshold", "Laplace above threshold",
-          "above-threshold", "Laplace", "pure", _SCALES, "LaplaceAboveThreshold"),
+          "above-threshold", "Gaussian", "pure, by transcript", _SIGMAS,
+          "gaussian_above_threshold.GaussianAboveThreshold"),
     Entry("exponential-above-threshold", "Exponential-noise above threshold",
-          "above-threshold", "exponential", "pure", _SCALES, "ExponentialAboveThreshold"),
+          "above-threshold", "exponential", "pure", _SCALES, "classical_above_threshold.ExponentialAboveThreshold"),
+    Entry("laplace-above-threshold", "Laplace above threshold",
+          "above-threshold", "Laplace", "pure", _SCALES, "classical_above_threshold.LaplaceAboveThreshold"),
     Entry("gaussian-release", "Release of every value, Gaussian noise",
-          "release", "Gaussian", "approximate", ("sigma",), "GaussianRelease"),
+          "release", "Gaussian", "approximate", ("sigma",), "release.GaussianRelease"),
     Entry("laplace-release", "Release of every value, Laplace noise",
-          "release", "Laplace", "pure", ("scale",), "LaplaceRelease"),
+          "release", "Laplace", "pure", ("scale",), "release.LaplaceRelease"),
 )
 # fmt: on
 
@@ -76,6 +92,15 @@ CATALOGUE: tuple[Entry, ...] = (
 def of_kind(kind: Kind) -> tuple[Entry, ...]:
     """The mechanisms of one kind, in the order they are shown."""
     return tuple(entry for entry in CATALOGUE if entry.kind == kind)
+
+
+def by_short_name(kind: Kind) -> dict[str, Entry]:
+    """The mechanisms of one kind by the name a person types.
+
+    >>> list(by_short_name("above-threshold"))
+    ['gaussian', 'exponential', 'laplace']
+    """
+    return {entry.short: entry for entry in of_kind(kind)}
 
 
 def find(name: str) -> Entry:

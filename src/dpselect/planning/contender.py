@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -114,11 +115,7 @@ class SparseContender:
         return made
 
 
-def _sparse(key: str, title: str, **more: Any) -> SparseContender:
-    return SparseContender(key=key, title=title, **more)
-
-
-_LAPLACE, _EXPONENTIAL = "laplace-above-threshold", "exponential-above-threshold"
+_GAUSSIAN = "Gaussian sparse vector"
 _FILTERED: dict[FilterName, str] = {
     "repaired": "repaired reporting filter",
     "advanced": "advanced composition",
@@ -127,33 +124,50 @@ _FILTERED: dict[FilterName, str] = {
     "gaussian": "Gaussian-DP filter",
 }
 
+
+def _sparse(key: str, title: str, **more: Any) -> SparseContender:
+    return SparseContender(key=key, title=title, **more)
+
+
+def _at_a_known_price(entry: Entry) -> Iterator[SparseContender]:
+    """The ways of a mechanism whose price is known beforehand, whatever is answered."""
+    yield _sparse(f"{entry.short}-fresh", f"{entry.title}, paid per ⊤", mechanism=entry.name)
+    kept = {"mechanism": entry.name, "resample": False}
+    yield _sparse(f"{entry.short}-kept", f"{entry.title}, known cap on ⊤", **kept)
+    if entry.short == "exponential":  # the only one that can be rationed (composition/ration.py)
+        yield _sparse(f"{entry.short}-rationed", f"{entry.title}, budget rationed", **kept, rationed=True)
+
+
 SPARSE: tuple[SparseContender, ...] = (
-    _sparse("sparse-fresh", "Gaussian sparse vector, new threshold after ⊤"),
-    _sparse("sparse-fresh-clipped", "Gaussian sparse vector, new threshold, clipped", clipped=True),
-    _sparse("sparse-kept", "Gaussian sparse vector, one threshold", resample=False),
-    _sparse("sparse-kept-clipped", "Gaussian sparse vector, one threshold, clipped", resample=False, clipped=True),
-    _sparse("exponential-fresh", "Exponential-noise above threshold, paid per ⊤", mechanism=_EXPONENTIAL),
-    _sparse(
-        "exponential-kept",
-        "Exponential-noise above threshold, known cap on ⊤",
-        mechanism=_EXPONENTIAL,
-        resample=False,
-    ),
-    _sparse(
-        "exponential-rationed",
-        "Exponential-noise above threshold, budget rationed",
-        mechanism=_EXPONENTIAL,
-        resample=False,
-        rationed=True,
-    ),
-    _sparse("laplace-fresh", "Laplace above threshold, paid per ⊤", mechanism=_LAPLACE),
-    _sparse("laplace-kept", "Laplace above threshold, known cap on ⊤", mechanism=_LAPLACE, resample=False),
+    _sparse("sparse-fresh", f"{_GAUSSIAN}, new threshold after ⊤"),
+    _sparse("sparse-fresh-clipped", f"{_GAUSSIAN}, new threshold, clipped", clipped=True),
+    _sparse("sparse-kept", f"{_GAUSSIAN}, one threshold", resample=False),
+    _sparse("sparse-kept-clipped", f"{_GAUSSIAN}, one threshold, clipped", resample=False, clipped=True),
+    *(way for entry in of_kind("above-threshold") if entry.guarantee == "pure" for way in _at_a_known_price(entry)),
     *(
-        _sparse(f"sparse-{name}", f"Gaussian sparse vector, {words}", clipped=True, filter=name)
+        _sparse(f"sparse-{name}", f"{_GAUSSIAN}, {words}", clipped=True, filter=name)
         for name, words in _FILTERED.items()
     ),
 )
 BY_KEY: dict[str, SparseContender] = {one.key: one for one in SPARSE}
+
+
+def ways_of(mechanism: str) -> tuple[str, ...]:
+    """The pure contenders worth trying where one above-threshold mechanism is asked for by its name.
+
+    Where the price is known beforehand, a new noisy line after each ⊤ pays for itself again each time: one line for all
+    is always the better, and rationing better still. Gaussian noise pays for the range, so that clipping pays.
+
+    >>> ways_of("laplace-above-threshold"), ways_of("exponential-above-threshold")
+    (('laplace-kept',), ('exponential-rationed',))
+    >>> ways_of("gaussian-above-threshold")
+    ('sparse-kept-clipped', 'sparse-fresh-clipped')
+    """
+    pure = [one for one in SPARSE if one.mechanism == mechanism and not one.approximate]
+    worth = [one for one in pure if one.rationed] or [one for one in pure if one.clipped]
+    worth = worth or [one for one in pure if not one.resample]
+    return tuple(one.key for one in sorted(worth, key=lambda one: one.resample))
+
 
 #: Contenders of one release, which candidate is largest: the mechanism's name in the catalogue by the contender's.
 SELECTIONS: dict[str, str] = {

@@ -39,7 +39,13 @@ LONG = 4096
 
 def standard_draws(law: Law, shape: tuple[int, int], generator: np.random.Generator) -> FloatArray:
     """Ordinary noise of scale one."""
-    return _DRAWS[law.name](generator, shape)
+    draw = _DRAWS.get(law.name)
+    if draw is not None:
+        return draw(generator, shape)
+    uniform = 1.0 - generator.random(shape)
+    return np.where(
+        uniform < 0.5, law.from_left(np.minimum(uniform, 0.5)), law.from_right(np.maximum(1 - uniform, 2**-60))
+    )
 
 
 @dataclass(frozen=True, eq=False)
