@@ -13,8 +13,10 @@ from dpselect.dataset import Known, Line
 from dpselect.dataset.outlook import CLEARLY_BETTER
 from dpselect.dataset.watch import WatchPlan, plan_stream
 from dpselect.errors import InvalidParameter, NotPublic
+from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning import Profile
+from dpselect.planning.contender import BY_KEY
 
 FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 5000, monotone=True)
 
@@ -46,6 +48,12 @@ def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
     assert rationed.settings.plan is not None
     assert rationed.settings.plan.contender == "exponential-rationed"
     assert planned(mechanism="laplace").reason.endswith("as asked.")
+
+
+@pytest.mark.parametrize("entry", of_kind("above-threshold"), ids=lambda entry: entry.short)
+def test_every_mechanism_of_the_catalogue_can_be_asked_for(entry: Entry) -> None:
+    ways = Line(threshold=1, budget=1, mechanism=entry.short).contenders
+    assert {BY_KEY[way].mechanism for way in ways} == {entry.name}
 
 
 def test_the_expectation_is_what_happens_on_such_values() -> None:
