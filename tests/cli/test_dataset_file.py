@@ -50,7 +50,8 @@ def test_several_files_need_no_quotes(dpselect: Callable[..., Any], readings: Pa
         parts[-1].write_text("\n".join([header, *part]) + "\n")
     options = ("--user", "meter", "--time", "at", "--value", "kwh", "--cap", 10, "--population", 20)
     asked = (*options, "--from", "2013-01-01", "--to", "2013-01-31", "--epsilon", 2000, "--json", "--seed", 1)
-    assert dpselect("peak", *parts, *asked).json == dpselect("peak", readings, *asked).json
+    named, whole = dpselect("peak", *parts, *asked).json, dpselect("peak", readings, *asked).json
+    assert named == whole | {"data": "part-0.csv and 1 more"}
 
 
 def test_another_ledger_than_the_file_names_is_warned_of(dpselect: Callable[..., Any], homes: Path) -> None:
