@@ -105,7 +105,7 @@ def test_dry_run_reads_no_value(dpselect: Callable[..., object], tmp_path: Path)
     """Two tables with the same columns and different values have the same dry run, byte for byte."""
     shown = []
     for values in ("1", "999"):
-        path = tmp_path / f"{values}.csv"
+        path = tmp_path / "readings.csv"
         path.write_text(f"meter,at,kwh\na,2013-01-03,{values}\n")
         ran = dpselect("peak", path, *COLUMNS, "--population", 20, "--epsilon", 1, "--dry-run", "--json")
         assert ran.code == 0
