@@ -20,7 +20,10 @@ HARD = {
     "subnormal gaps": np.array([0.0, TINY, 2 * TINY, -TINY]),
     "far from the origin": 2.0**52 + np.array([0.0, 1.0, 2.0, 3.0]),
     "opposite giants": np.array([1e308, -1e308, 1e308, 0.0]),
+    "giants in giant noise": np.array([-1.5e308, 1.5e308, 0.35e308, 0.2e308]),
 }
+#: The noise that fits the values; differences of the last ones leave the doubles, and distances do not.
+SCALES = {name: Fraction(3 * 10**307 if name == "giants in giant noise" else 1) for name in HARD}
 LAWS = [NORMAL, LAPLACE, GUMBEL, EXPONENTIAL]
 every_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 
@@ -38,12 +41,15 @@ def ball(value: float) -> Any:
 @pytest.mark.parametrize("name", HARD)
 def test_winners_known_from_sixteen_bits_are_those_of_ball_arithmetic(name: str, law: Law) -> None:
     values = np.broadcast_to(HARD[name], (300, 4))
-    winners = noisy_argmax_rows(values, scale=1.0, law=law, entropy=SeededEntropy(3))
+    unit, scale = ball(float(SCALES[name])), float(SCALES[name])
+    winners = noisy_argmax_rows(values, scale=scale, law=law, entropy=SeededEntropy(3))
     cells = SeededEntropy(3).words(1200, dtype=np.uint16).reshape(300, 4)
     decided = 0
     with flint.ctx.workprec(4000):
         for row in range(300):
-            known = [tuple(ball(values[row, i]) + end for end in ends(law, int(cells[row, i]))) for i in range(4)]
+            known = [
+                tuple(ball(values[row, i]) + unit * end for end in ends(law, int(cells[row, i]))) for i in range(4)
+            ]
             for winner in range(4):
                 if all(known[winner][0] > known[i][1] for i in range(4) if i != winner):
                     decided += 1
@@ -62,7 +68,10 @@ def test_equal_scores_win_equally_often(law: Law) -> None:
 @pytest.mark.parametrize("name", HARD)
 def test_verdicts_known_from_sixteen_bits_are_those_of_ball_arithmetic(name: str, law: Law) -> None:
     values, threshold = np.broadcast_to(HARD[name], (300, 4)), float(HARD[name][0])
-    scales = {"scale_threshold": Fraction(1, 3), "scale_query": Fraction(2, 3)}
+    unit = SCALES[name] / 3
+    exact = float if unit > 2**1000 else Fraction
+    scales = {"scale_threshold": exact(unit), "scale_query": exact(2 * unit)}
+    first, second = (flint.arb(flint.fmpq(*Fraction(scale).as_integer_ratio())) for scale in scales.values())
     verdicts = scan_rows(values, threshold=threshold, **scales, law=law, entropy=SeededEntropy(3), until="all")
     entropy = SeededEntropy(3)
     own = entropy.words(300, dtype=np.uint16)
@@ -70,9 +79,9 @@ def test_verdicts_known_from_sixteen_bits_are_those_of_ball_arithmetic(name: str
     decided = 0
     with flint.ctx.workprec(4000):
         for row in range(300):
-            line = [ball(threshold) + end / 3 for end in ends(law, int(own[row]))]
+            line = [ball(threshold) + first * end for end in ends(law, int(own[row]))]
             for i in range(4):
-                known = [ball(values[row, i]) + 2 * end / 3 for end in ends(law, int(cells[row, i]))]
+                known = [ball(values[row, i]) + second * end for end in ends(law, int(cells[row, i]))]
                 if known[0] > line[1]:
                     decided += 1
                     assert verdicts[row, i] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import linecache
+import math
 import os
 import pickle
 import sys
@@ -17,6 +18,7 @@ import pytest
 from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.run import Run
 from dpselect.noise.entropy import SeededEntropy
@@ -191,6 +193,14 @@ def test_many_runs_cost_the_sum_of_their_transcripts(watcher: Any) -> None:
     assert (runs.verdicts == [0, 0, 1, -1]).all()
     assert runs.loss.epsilon == pytest.approx(50 * watcher.loss(below=2, above=1))
     assert runs.loss.epsilon >= 50 * np.float64(watcher.loss(below=2, above=1)) * (1 - 1e-15)
+
+
+def test_what_costs_more_than_any_double_is_stated_as_infinite() -> None:
+    family = QueryFamily(lower=0, upper=1e241, sensitivity=1e241)
+    watcher = GaussianAboveThreshold(family, threshold=1e241, sigma_threshold=8.0, sigma_query=3.0)
+    assert watcher.run_many([1e241, 0.0], times=3, entropy=SeededEntropy(3)).loss.epsilon == math.inf
+    picker = GaussianNoisyMax(family, 8.0)
+    assert picker.release_many([0.0, 1e241], times=3, entropy=SeededEntropy(3)).loss.epsilon == math.inf
 
 
 def test_seeded_runs_repeat_and_say_so() -> None:

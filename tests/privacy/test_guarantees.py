@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
+from dpselect.mechanisms.classical import ExponentialMechanism
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.numerics.moment import log_negative_moment
-from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.conversions import pure_renyi, pure_to_gaussian, renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.profiles import gaussian_delta, selection_epsilon
+from dpselect.privacy.profiles import gaussian_delta, selection_epsilon, total_shift
 from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi, zhu_wang_renyi_as_published
 
 UNIT = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
@@ -219,3 +220,49 @@ def test_conversion_keeps_its_digits_at_orders_next_to_one():
             truth = mpmath.log((order - 1) / order) - (mpmath.log(mpmath.mpf(delta)) + mpmath.log(order)) / (order - 1)
         found = renyi_to_approximate(alpha, 0.0, delta=delta)
         assert truth <= found <= float(truth) + 1e-3
+
+
+UNITS = (-1000, -560, -530, -500, 500, 900)
+
+
+def stated(power):
+    """Everything the Gaussian mechanisms state, of one setting written in units of 2^-power."""
+    family = QueryFamily(
+        **{name: math.ldexp(x, power) for name, x in (("lower", 0.0), ("upper", 1.0), ("sensitivity", 1e-3))}
+    )
+    one_sigma, other = math.ldexp(0.1, power), math.ldexp(0.2, power)
+    picker = GaussianNoisyMax(family, one_sigma)
+    watcher = GaussianAboveThreshold(
+        family, threshold=math.ldexp(0.6, power), sigma_threshold=one_sigma, sigma_query=other
+    )
+    return [
+        picker.epsilon(365),
+        picker.profile(1e-2, 365),
+        picker.approximate_epsilon(1e-5, 365),
+        picker.renyi(8.0, 365),
+        watcher.loss(9, 1),
+        watcher.profile(1e-2, 50),
+        watcher.approximate_epsilon(1e-5, 50),
+        watcher.approximate_epsilon(1e-5),
+        watcher.probabilistic_epsilon(1e-5),
+        watcher.renyi(8.0),
+        watcher.renyi(8.0, 50),
+    ]
+
+
+@pytest.mark.parametrize("power", UNITS)
+def test_the_unit_of_the_values_changes_no_bound(power):
+    """Squares of what is given leave the doubles long before it does: δ came out as 0, ε at δ as 0 or NaN."""
+    for found, usual in zip(stated(power), stated(0), strict=True):
+        assert found == pytest.approx(usual, rel=1e-9, abs=0.0)
+
+
+def test_what_moves_at_all_has_a_delta_a_divergence_and_a_price():
+    assert 0.0 < float(total_shift((1e-200, 1e200))) < 1e-300
+    assert float(total_shift((0.0, 1.0))) == 0.0
+    assert GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-300), 1e200).profile(0.0, 2) > 0.0
+    for epsilon in (5e-324, 1e-300, 1e-170):
+        assert pure_renyi(2.0, epsilon) > 0.0
+        assert pure_to_gaussian(epsilon) > epsilon
+    assert pure_renyi(2.0, 0.0) == 0.0 == pure_to_gaussian(0.0)
+    assert ExponentialMechanism(QueryFamily(lower=0, upper=1, sensitivity=5e-324), 1.5).epsilon(3) > 0.0

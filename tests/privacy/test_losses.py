@@ -388,3 +388,17 @@ def test_out_of_reach_less_noise_can_cost_less():
         GaussianAboveThreshold(family, threshold=1.5, sigma_threshold=s, sigma_query=s).loss(1) for s in (0.25, 0.5)
     ]
     assert losses[0] < losses[1]
+
+
+@pytest.mark.parametrize(
+    ("upper", "sensitivity", "sigma"), [(1e285, 5e-324, 2.0), (1e3, 5e-324, 3.0), (1, 1e-300, 1e200)]
+)
+@pytest.mark.parametrize("many", [1, 20])
+def test_a_shift_that_underflows_is_still_paid_for(upper, sensitivity, sigma, many):
+    """Δ/σ came out as 0, and so did ε, where the truth is about Δ·c/(2σ²) for one ⊥ and one ⊤ at the middle."""
+    family = QueryFamily(lower=0, upper=upper, sensitivity=sensitivity)
+    watcher = GaussianAboveThreshold(family, threshold=upper / 2, sigma_threshold=sigma, sigma_query=sigma)
+    truth = Fraction(sensitivity) * Fraction(upper) / (2 * Fraction(sigma) ** 2)
+    assert 0 < truth < np.min(watcher.loss([1] * many, 1))
+    assert 0 < truth < np.min(GaussianNoisyMax(family, sigma).epsilon([2] * many))
+    assert GaussianNoisyMax(QueryFamily(lower=0, upper=upper, sensitivity=0), sigma).epsilon(2) == 0.0

@@ -29,7 +29,8 @@ from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
 from dpselect.privacy.conversions import pure_renyi, renyi_to_approximate
 from dpselect.privacy.family import QueryFamily, check_family
-from dpselect.privacy.profiles import selection_delta, selection_epsilon
+from dpselect.privacy.noisy_max import relative_shift
+from dpselect.privacy.profiles import selection_delta, selection_epsilon, total_shift
 from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
 
 #: How far outside a calibrated threshold may lie, in widths of the range: no question would ever reach it there.
@@ -127,12 +128,12 @@ class GaussianAboveThreshold(AboveThreshold):
     @staticmethod
     def shifts(family: QueryFamily, *, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
         """How far each output event of a capped run moves, in standard deviations (THEORY §3)."""
-        moves = 1.0 if check_family(family).monotone else 4.0
+        most = relative_shift(check_family(family).monotone) * family.sensitivity
         first, second = broadcast(
-            scale_threshold=np.square(positive("scale_threshold", scale_threshold)),
-            scale_query=np.square(positive("scale_query", scale_query)),
+            scale_threshold=positive("scale_threshold", scale_threshold),
+            scale_query=positive("scale_query", scale_query),
         )
-        return np.asarray(family.sensitivity * np.sqrt(1.0 / first + moves / second))
+        return total_shift((family.sensitivity, first), (most, second))
 
     def _shift(self) -> float:
         return float(self.shifts(self.family, scale_threshold=self.sigma_threshold, scale_query=self.sigma_query))

@@ -17,7 +17,7 @@ from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.bounded_range import noisy_max_range
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, relative_shift
-from dpselect.privacy.profiles import selection_delta, selection_epsilon
+from dpselect.privacy.profiles import selection_delta, selection_epsilon, total_shift
 from dpselect.privacy.renyi import selection_renyi
 
 
@@ -61,7 +61,7 @@ class GaussianNoisyMax(NoisyMax):
 
     @property
     def _shift(self) -> float:
-        return relative_shift(self.family.monotone) * self.family.sensitivity / self.sigma
+        return float(total_shift((relative_shift(self.family.monotone) * self.family.sensitivity, self.sigma)))
 
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """Pure ε for ``candidates`` (d) candidates: tight, and never below the truth."""

@@ -19,7 +19,7 @@ from dpselect.noise.entropy import Entropy, process
 from dpselect.noise.inputs import FloatScores
 from dpselect.noise.rows import VerdictRows
 from dpselect.noise.scan import NoisyThreshold
-from dpselect.privacy.classical import upward
+from dpselect.privacy.classical import added
 from dpselect.privacy.loss import RealisedLoss
 
 if TYPE_CHECKING:
@@ -242,7 +242,6 @@ class Runs:
         """With the ex-post losses of all runs, added; runs with the same counts are priced once."""
         answers = np.stack([(verdicts == 0).sum(axis=1), (verdicts == 1).sum(axis=1)], axis=1)
         kinds, repeats = np.unique(answers, axis=0, return_counts=True)
-        spent = Fraction(0)
-        for (below, above), repeated in zip(kinds.tolist(), repeats.tolist(), strict=True):
-            spent += int(repeated) * Fraction(float(mechanism.loss(below=below, above=above)))
-        return cls(verdicts=verdicts, loss=RealisedLoss(epsilon=upward(spent)), noise=noise)
+        losses = [float(mechanism.loss(below=below, above=above)) for below, above in kinds.tolist()]
+        spent = added(zip(repeats.tolist(), losses, strict=True))
+        return cls(verdicts=verdicts, loss=RealisedLoss(epsilon=spent), noise=noise)

@@ -21,7 +21,7 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.inputs import FloatScores
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import noisy_argmax_rows
-from dpselect.privacy.classical import upward
+from dpselect.privacy.classical import added
 from dpselect.privacy.conversions import range_renyi, range_rho
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.loss import Loss
@@ -139,10 +139,10 @@ class NoisyMax(ABC):
         number = int(one(counts, "times", times, least=1))
         if not isinstance(admitted, np.ndarray):
             raise InvalidData("values must be doubles, or integers within ±2**53, to be released many times at once")
-        each = Fraction(one_loss(self, len(admitted)).epsilon)
+        each = one_loss(self, len(admitted)).epsilon
         rows = np.broadcast_to(admitted, (number, len(admitted)))
         indices = noisy_argmax_rows(rows, scale=self.noise_scale, law=self.law, entropy=entropy)
-        return Selections(indices=indices, loss=Loss(epsilon=upward(number * each)), noise=noise)
+        return Selections(indices=indices, loss=Loss(epsilon=added([(number, each)])), noise=noise)
 
     def top(
         self,
@@ -230,4 +230,4 @@ def _peeled(mechanism: NoisyMax, unit: Literal["epsilon", "rho"], candidates: in
     if left.size == 0:
         return 0.0
     rounds = np.atleast_1d(mechanism.epsilon(left) if unit == "epsilon" else mechanism.rho(left))
-    return upward(sum((Fraction(float(cost)) for cost in rounds), Fraction(0)))
+    return added((1, cost) for cost in rounds.tolist())

@@ -212,7 +212,7 @@ class FloatScores:
         """How to measure, block by block."""
         read, zero, unit = self.read, float(origin), nearest_double(scale)
         if max(abs(zero), abs(self._least), abs(self._largest)) > 2.0**1022:
-            return lambda start, stop: _huge_distances(read(start, stop), zero=np.float64(zero), unit=np.float64(unit))
+            return lambda start, stop: huge_distances(read(start, stop), zero=zero, unit=unit)
         if not 2.0**-1000 <= unit <= 2.0**1000:
             return lambda start, stop: _divided_distances(read(start, stop), zero, unit)
         # Multiplying is quicker than dividing; the reciprocal of a usual scale is a normal number.
@@ -248,12 +248,12 @@ def _divided_distances(block: NDArray[Any], zero: float, unit: float) -> FloatAr
     return found
 
 
-def _huge_distances(block: NDArray[Any], *, zero: np.float64, unit: np.float64) -> FloatArray:
-    # Differences that overflow are taken between halves, which at that size are exact.
-    with np.errstate(over="ignore", under="ignore"):
-        found: FloatArray = np.subtract(block, zero, dtype=np.float64)
-        halves = np.multiply(block, np.float64(0.5)) - zero * 0.5
-        return np.where(np.isfinite(found), found / unit, halves / unit * 2.0)
+@np.errstate(over="ignore", under="ignore")
+def huge_distances(block: NDArray[Any], *, zero: FloatArray | float, unit: float) -> FloatArray:
+    """Distances where differences may overflow: those are taken between halves, which at that size are exact."""
+    found: FloatArray = np.subtract(block, zero, dtype=np.float64)
+    halves = np.multiply(block, 0.5, dtype=np.float64) - zero * 0.5
+    return np.where(np.isfinite(found), found / unit, halves / unit * 2.0)
 
 
 class _IntegerScores:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpselect.checks import FloatArray
 from dpselect.noise.draw import LazyDraw, NoisyValue, compare, largest
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.noise.inputs import Exact, exact_scale, exactly, nearest_double
+from dpselect.noise.inputs import Exact, exact_scale, exactly, huge_distances, nearest_double
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.noise.scan import Until
 
@@ -191,7 +191,7 @@ def _distances(values: FloatArray, origin: FloatArray | float, unit: Fraction) -
     """(values − origin)/unit, each within 2^-51 of itself: a subtraction, a division, a rounded unit."""
     with np.errstate(over="ignore"):
         found: FloatArray = (values - origin) / float(unit)
-    return found
+    return found if np.isfinite(found).all() else huge_distances(values, zero=origin, unit=float(unit))
 
 
 def _doubt(score: FloatArray) -> FloatArray:

@@ -43,6 +43,8 @@ ExactInputs: TypeAlias = Callable[[int], tuple[Sequence[Fraction], Sequence[Frac
 _CHUNK = 25_000
 #: Up to so many cells are quicker one by one.
 _FEW = 12
+#: Below the normal doubles a shift has lost digits; only the enclosure, which has its own, can tell.
+_NORMAL = 2.0**-1022
 #: Cells with more kinds of factors are rare, and taken one by one.
 _KINDS = 4
 
@@ -176,10 +178,13 @@ def _cells(factors: list[Factor]) -> list[list[Factor]]:
 
 def _ratios(factors: list[Factor], exact: ExactInputs | None) -> tuple[FloatArray, FloatArray]:
     live = np.array([factor.count > 0.0 for factor in factors])
-    moved = (live & np.array([factor.shift > 0.0 for factor in factors])).any(axis=0)
+    shifts = np.array([factor.shift for factor in factors])
+    moved = np.asarray((live & (shifts > 0.0)).any(axis=0))
     value, error = _by_kind(many_log_ratios, factors, live, moved)
+    rough = ((shifts > 0.0) & (shifts < _NORMAL)).any(axis=0)
     # NaN compares false, so a cell that went wrong in any way is done again.
-    waiting = np.flatnonzero(moved & ~((error <= TOLERANCE * value) & (value > 1e-290) & (error < math.inf)))
+    settled = (error <= TOLERANCE * value) & (value > 1e-290) & (error < math.inf) & ~rough
+    waiting = np.flatnonzero(moved & ~settled)
     for number, cell in zip(waiting.tolist(), _cells(take(factors, waiting)), strict=True):
         value[number], error[number] = _one_ratio(cell, number, exact)
     return value, error
@@ -218,12 +223,10 @@ def _in_chunks(
 
 
 def _one_ratio(cell: list[Factor], number: int, exact: ExactInputs | None) -> tuple[float, float]:
-    for factor in cell:
-        if factor.count > 0.0 and factor.shift > 0.0:
-            break
-    else:
+    moves = [factor.shift for factor in cell if factor.count > 0.0 and factor.shift > 0.0]
+    if not moves:
         return 0.0, 0.0
-    settled = _attempt(one_log_ratio, cell)
+    settled = _attempt(one_log_ratio, cell) if min(moves) >= _NORMAL else None
     if settled is not None:
         return settled
     if _beyond_doubles(cell):

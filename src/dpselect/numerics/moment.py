@@ -30,7 +30,8 @@ _MOST = 40_000
 
 def _lift(b: float) -> float:
     """log of Φ(y)/|Φ(y + ib)|, at most, for every y and b ≤ 1, rounded up."""
-    far = math.exp(-0.5 * (math.pi / b) ** 2) / math.sqrt(2.0 * math.pi) / 0.99
+    end = math.pi / b
+    far = math.exp(-0.5 * end * end) / math.sqrt(2.0 * math.pi) / 0.99
     return 1.0001 * max(-0.5 * b * b - math.log1p(-0.5 * b * b), -math.log1p(-far * b * math.exp(0.5 * b * b)))
 
 
@@ -78,7 +79,7 @@ def log_negative_moment(power: float, slope: float, offset: float) -> float:
     # Rounding: of y (inputs included, and the nodes themselves), of log Φ, of the height, of the sum.
     low_argument = float(arguments.min())
     log_low = -float(log_ndtr(low_argument))
-    hazard = math.exp(min(-0.5 * low_argument**2 + log_low, 700.0)) / math.sqrt(2.0 * math.pi)
+    hazard = math.exp(min(-0.5 * low_argument * low_argument + log_low, 700.0)) / math.sqrt(2.0 * math.pi)
     size = abs(slope) * float(np.abs(nodes).max()) + abs(offset)
     furthest = float(np.abs(nodes).max())
     error = power * (float(log_cdf_error(low_argument, log_low)) + hazard * 12.0 * _U * size + 8.0 * _U * log_low)

@@ -72,6 +72,15 @@ def quotient(a: Pair, b: Number) -> Pair:
     return ratio(a, Pair(b, 0.0))
 
 
+def shift_by(a: Number, b: Number) -> Number:
+    """a/b as a double, a ≥ 0 < b; never 0 where a is not, since what underflows still moves something.
+
+    >>> shift_by(1.0, 4.0), shift_by(1e-300, 1e300), shift_by(0.0, 1.0)
+    (0.25, 5e-324, 0.0)
+    """
+    return a / b + 5e-324 * (a > 0.0)
+
+
 def ratio(a: Pair, b: Pair) -> Pair:
     """a/b for a pair b."""
     a_high, a_low = a

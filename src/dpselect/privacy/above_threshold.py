@@ -37,7 +37,7 @@ from dpselect.checks import (
 from dpselect.errors import InvalidParameter
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.integral import ExactInputs, LogEstimate, log_integral, log_ratio, single_cell, upper_end
-from dpselect.numerics.pair import Number, Pair, difference, exact, negative, quotient
+from dpselect.numerics.pair import Number, Pair, difference, exact, negative, quotient, shift_by
 
 #: Slopes, offsets and shifts in full, of each factor.
 _Exact: TypeAlias = tuple[list[Fraction], list[Fraction], list[Fraction]]
@@ -123,7 +123,7 @@ def transcript_loss(
         return inputs
 
     slopes, offsets = map(_stacked, _pairs(a, b, rho, sigma_x, sigma_z))
-    shifts = np.minimum(delta, b - a) / sigma_z
+    shifts = shift_by(np.minimum(delta, b - a), sigma_z)
     estimates = [
         log_ratio(
             np.stack([m, k], axis=-1),
@@ -151,7 +151,7 @@ def _one_loss(
 ) -> tuple[float, float]:
     """One transcript, plain floats all the way: its loss and a bound on its error."""
     slopes, offsets = _pairs(lower, upper, threshold, sigma_threshold, sigma_query)
-    shift = min(sensitivity, upper - lower) / sigma_query
+    shift = shift_by(min(sensitivity, upper - lower), sigma_query)
 
     def loss(moves: tuple[int, int]) -> tuple[float, float]:
         def inputs(_: int) -> _Exact:
@@ -260,7 +260,7 @@ def mixed_run_loss(
                     column.append(values[side])
             return found
 
-        shifts = [moves[side] * delta / q.sigma_query for side, q in asked]
+        shifts = [moves[side] * shift_by(delta, q.sigma_query) for side, q in asked]
         value, error = single_cell(powers, slopes, offsets, shifts, exact=inputs)
         return LogEstimate(np.asarray(value), np.asarray(error))
 

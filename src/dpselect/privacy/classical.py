@@ -25,6 +25,7 @@ needed and again each ⊤ costs Δ/scale_query. Without ⊥ no move is needed ei
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -46,6 +47,18 @@ def upward(value: Fraction) -> float:
     except OverflowError:
         return math.inf
     return math.nextafter(number, math.inf) if Fraction(number) < value else number
+
+
+def added(costs: Iterable[tuple[int, float]]) -> float:
+    """So many times each cost, added exactly and rounded upward; infinite where one of them is.
+
+    >>> added([(10, 0.1), (1, 0.0)]), added([(2, math.inf)])
+    (1.0000000000000002, inf)
+    """
+    times = list(costs)
+    if any(math.isinf(cost) for _, cost in times):
+        return math.inf
+    return upward(sum((count * Fraction(cost) for count, cost in times), Fraction(0)))
 
 
 def calibrated_scale(name: str, value: Fraction, *, epsilon: float) -> float:
@@ -125,8 +138,8 @@ def exponential_epsilon(
         return simple
     others = counts("candidates", candidates, least=1) - 1.0
     exact = _largest_gap(family) / Fraction(scale)
-    if math.isinf(upward(exact)):
-        return simple
+    if not 1e-290 < upward(exact) < math.inf:
+        return simple  # where doubles end the allowances below do, too
     gap = float(exact)
     if gap > 700.0:
         # e^s is beyond the doubles. With a = c/scale + log(d−1), ε = min(a, s) + log(1 + e^(−a)) − log(1 + e^(−|a−s|)).

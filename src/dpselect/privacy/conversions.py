@@ -56,7 +56,8 @@ def range_renyi(alpha: ArrayLike, spread: ArrayLike) -> float | FloatArray:
     """
     order, eta = broadcast(alpha=orders(alpha), spread=non_negative("spread", spread))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        simple = np.minimum(order * eta * eta * 0.125 * _UP, eta)
+        # What underflows is not nothing.
+        simple = np.minimum(np.nextafter(order * (0.125 * _UP) * eta * eta, np.inf), eta)
         less = order - 1.0
         high, low, base = (_log_expm1(part * eta) for part in (order, less, np.ones_like(order)))
         # log K = high − base and log(K − 1) = η + low − base: both without cancellation of their own.
@@ -94,6 +95,9 @@ def pure_to_gaussian(epsilon: float) -> float:
     if epsilon > 30.0:
         # Φ(-t) ≤ e^(-t²/2)/2, so t = √(2ε) puts Φ(-μ/2) below 1/(1 + e^ε).
         return 2.0 * math.sqrt(2.0 * epsilon) * (1.0 + 1e-14)
+    if epsilon < 1e-290:
+        # √(π/2)·ε in the limit, and doubling rounds nothing.
+        return 2.0 * epsilon
     if epsilon < 2.0:
         found = 2.0 * math.sqrt(2.0) * float(erfinv(math.tanh(0.5 * epsilon)))
     else:

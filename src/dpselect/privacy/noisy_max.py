@@ -20,7 +20,7 @@ from dpselect.checks import (
 )
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.integral import LogEstimate, log_ratio, single_cell, upper_end
-from dpselect.numerics.pair import exact, negative, quotient
+from dpselect.numerics.pair import exact, negative, quotient, shift_by
 
 
 def relative_shift(monotone: bool) -> float:
@@ -60,7 +60,7 @@ def noisy_max_loss(
         return _exact_factor(extent, change, noise, int(moves))
 
     offsets = negative(quotient(exact(c[..., None]), s[..., None]))
-    shifts = (moves * np.minimum(delta, c) / s)[..., None]
+    shifts = shift_by(moves * np.minimum(delta, c), s)[..., None]
     return log_ratio((d - 1.0)[..., None], np.ones(1), offsets, shifts, exact=exact_inputs)
 
 
@@ -73,7 +73,7 @@ def _one_loss(
         (candidates - 1.0,),
         (1.0,),
         (negative(quotient(exact(width), sigma)),),
-        (moves * min(sensitivity, width) / sigma,),
+        (shift_by(moves * min(sensitivity, width), sigma),),
         exact=lambda _: _exact_factor(Fraction(width), Fraction(sensitivity), Fraction(sigma), int(moves)),
     )
 

@@ -18,6 +18,8 @@ ORDERS: FloatArray = 1.0 + np.geomspace(1e-3, 1e6, 721)
 #: Covers 32 roundings. The formulas below have at most a dozen each, products and sums of positive terms, the rounding
 #: of μ (four) included.
 _UP = 1.0 + 2.0**-48
+#: Its square is a normal double.
+_LEAST_SQUARED = 1e-150
 
 
 def orders(alpha: ArrayLike) -> FloatArray:
@@ -43,7 +45,7 @@ def selection_renyi(alpha: ArrayLike, *, shift: float, outputs: float) -> float 
 def _log_moments(sigma_threshold: float, sigma_query: float, gap: float) -> tuple[FloatArray, FloatArray]:
     """γ and log M_γ, M_γ = E_x[Φ(-(σ_X·x + ρ - a)/σ_Z)^(-γ)], for γσ_X² < σ_Z²."""
     slope = sigma_threshold / sigma_query
-    limit = 1.0 / (slope * slope)
+    limit = 1.0 / max(slope * slope, 1e-300)
     # From just above 1 to just below the limit, dense at both ends.
     share = 0.5 * (1.0 - np.cos(np.linspace(0.0, np.pi, 130)[1:-1]))
     top = min(limit, 1e4)
@@ -74,11 +76,12 @@ def zhu_wang_renyi(
     if not sigma_query > sigma_threshold * (1 + 1e-9):
         return unwrap(np.full(a.shape, np.inf))
     gammas, log_moments = _log_moments(sigma_threshold, sigma_query, threshold_gap)
-    square = sensitivity * sensitivity
+    # Quotients before squares, which could leave the doubles; what would underflow is not nothing.
+    first, second = (max(sensitivity / sigma, _LEAST_SQUARED) for sigma in (sigma_threshold, sigma_query))
     grown = a[..., None]
     bounds = (
-        gammas / (gammas - 1.0) * grown * square / (2.0 * sigma_threshold**2)
-        + 2.0 * grown * square / sigma_query**2
+        gammas / (gammas - 1.0) * grown * (0.5 * first * first)
+        + grown * (2.0 * second * second)
         + np.maximum(log_moments, 0.0) / (gammas * (grown - 1.0))
     )
     return unwrap(bounds.min(axis=-1) * _UP)
