@@ -156,7 +156,7 @@ def _run_postgres(folder: Path) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[Server]:
     """A MariaDB server with the database ``meters``, whose collations ignore case, as MariaDB's own default does."""
-    pytest.importorskip("MySQLdb", reason="no driver for MariaDB: mysqlclient is not installed")
+    pytest.importorskip("MySQLdb", reason="no driver for MariaDB: install dpselect[mysql], built with libmariadb-dev")
     with _home() as folder:
         yield from _run_mariadb(folder)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables import Calendar, CuratorReport, Question, bounded_query, open_source, series_query
 
 DAYS = Calendar("2013-01-01", "2013-01-03")
@@ -173,11 +173,15 @@ def test_the_curator_declares_what_one_person_can_change():
 
 
 @pytest.mark.parametrize(("kind", "first"), [(pa.float64(), 2**53), (pa.float32(), 2**24)])
-def test_people_whose_numbers_merged_as_floats_are_left_out_and_counted(kind, first) -> None:
-    """2^53 and 2^53 + 1 are one double: two people would be one."""
-    at = pa.array([day(1)] * 4, pa.timestamp("us"))
-    users = pa.array([float(first), float(first + 1), -float(first), float(first - 1)], kind)
-    rows = pa.table({"user": users, "at": at, "kwh": pa.array([1.0, 1.0, 1.0, 2.0])})
-    answer = bounded_query(open_source(rows), ask(), DAYS)
-    assert answer.curator_report.without_user == 3
-    assert answer.totals[0] == 20  # the one whose number no other shares
+def test_people_whose_numbers_may_have_merged_as_floats_are_refused(kind, first) -> None:
+    at = pa.array([day(1)] * 2, pa.timestamp("us"))
+
+    def answer(number: float):
+        users = pa.array([number, 1.0], pa.float64()).cast(kind)
+        rows = pa.table({"user": users, "at": at, "kwh": pa.array([1.0, 2.0])})
+        return bounded_query(open_source(rows), ask(), DAYS)
+
+    assert answer(first - 1).totals[0] == 30
+    for merged in (first, -first):
+        with pytest.raises(SourceError, match="too large for floating point"):
+            answer(merged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import zipfile
 from datetime import date
 from pathlib import Path
@@ -16,6 +17,7 @@ from pyarrow import parquet
 
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables import Calendar, Question, bounded_query, open_source
+from dpselect.tables.rows import described_rows
 from dpselect.tables.whole_files import from_stream
 
 #: Persons, days and readings, among them some that cannot be used, and one that must not be rounded on the way.
@@ -278,3 +280,34 @@ def test_date_and_hour_in_two_columns_make_one_time(backend: str, hours: list[An
     table = with_hours(open_source(rows, backend=backend), date="at", hour="hr")
     totals = bounded_query(table, asked(), Calendar("2013-01-01", "2013-01-02", every="hour")).totals
     assert [hour for hour, total in enumerate(totals) if total] == [0, 7, 23]
+
+
+@pytest.mark.parametrize("every", ["day", "hour"])
+def test_duckdb_reads_by_itself_only_what_the_patterns_read(every):
+    """Its own casts take many more texts: each is a right one with a few signs changed."""
+    chance = random.Random(every)
+
+    def changed(text: str) -> str:
+        signs = list(text)
+        for _ in range(chance.randint(0, 3)):
+            place = chance.randrange(len(signs) + 1)
+            signs[place : place + chance.randint(0, 1)] = [chance.choice(" 01239T-/:.+Z_e,ADBC()\t")][
+                : chance.randint(0, 1)
+            ]
+        return "".join(signs)
+
+    times = ["2013-02-28 23:59:59", "2012-02-29", "1999-12-31T00:30", "0999-01-01 00:00:00", "9999-12-31 23:59:59.9"]
+    times += ["12013-01-31 00:00:00", "infinity", "-infinity", "epoch", "2013-01-1  00:00:00", "2013-01-01  0:00:00"]
+    numbers = ["12.5", "0.125", "1e5", ".5", "7.", "nan", "inf", "1_000", "9" * 60, "9" * 61, "9" * 119 + ".5"]
+    at = [*times, *(changed(chance.choice(times)) for _ in range(3000))]
+    value = [*numbers, *(changed(chance.choice(numbers)) for _ in range(len(at) - len(numbers)))]
+    rows = pyarrow.table({"row": list(range(len(at))), "at": at, "kwh": value})
+    question = Question(user="row", time="at", value="kwh", cap=10, population=5)
+    calendar = Calendar("1000-01-01", "1000-01-02", every=every)
+
+    def read(backend: str) -> list[tuple]:
+        described = described_rows(open_source(rows, backend=backend), question, calendar).order_by("person")
+        return described.select("key", "reading").to_pyarrow().to_pylist()
+
+    for text, ours, peer in zip(zip(at, value, strict=True), read("duckdb"), read("polars"), strict=True):
+        assert ours == peer, text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pytest
 
@@ -93,12 +95,25 @@ def test_readable_tables_are_not_looked_at_twice(monkeypatch):
     assert bounded_query(table([FINE]), QUESTION, DAYS).totals == (0, 5, 0)
 
 
-def test_persons_whose_numbers_merge_are_refused_when_nobody_else_is_there(opened):
-    """As pandas reads whole numbers in a column with a gap."""
-    numbers = [2.0**53, 2.0**53 + 2, None]
-    rows = pa.table({"user": numbers, "at": ["2013-01-01"] * 3, "kwh": [1.0] * 3})
+@pytest.mark.parametrize("large", [2.0**53, -(2.0**53)])
+def test_persons_whose_numbers_may_have_merged_are_refused_beside_any_others(opened, large):
+    """As pandas reads whole numbers in a column with a gap; 2^53 and 2^53 + 1 are one double."""
+    rows = {"user": [large, 1.0, None, math.nan], "at": ["2013-01-02"] * 4, "kwh": [1.0, 5.0, 1.0, 1.0]}
     with pytest.raises(SourceError, match=r"numbers in column 'user' are too large .* convert them to text") as caught:
-        bounded_query(opened(rows), QUESTION, DAYS)
+        bounded_query(opened(pa.table(rows)), QUESTION, DAYS)
     assert "9007" not in str(caught.value)
-    more = pa.concat_tables([rows, pa.table({"user": [1.0], "at": ["2013-01-02"], "kwh": [5.0]})])
-    assert bounded_query(opened(more), QUESTION, DAYS).totals == (0, 5, 0)
+    rows["user"][0] /= 2
+    assert bounded_query(opened(pa.table(rows)), QUESTION, DAYS).totals == (0, 6, 0)
+
+
+def test_whole_numbers_beside_a_gap_are_refused_as_pandas_reads_them_and_counted_as_text():
+    """Four persons, of whom doubles make two."""
+    pandas = pytest.importorskip("pandas")
+    whole = [2**60 + number for number in (0, 1, 2**10, 2**10 + 1)]
+    rows = {"user": [*whole, None], "at": ["2013-01-02"] * 5, "kwh": [1.0] * 5}
+    frame = pandas.DataFrame(rows)
+    assert frame["user"].nunique() == 2
+    with pytest.raises(SourceError, match="convert them to text or to whole numbers"):
+        bounded_query(frame, QUESTION, DAYS)
+    exact = pandas.DataFrame(rows | {"user": pandas.array(rows["user"], dtype="Int64")})
+    assert bounded_query(exact, QUESTION, DAYS).totals == (0, 4, 0)

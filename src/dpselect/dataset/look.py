@@ -59,22 +59,24 @@ class Look:
 
     def count(self) -> dict[str, Any]:
         """Counts in one pass; learns the format of times and the sign before decimals from all rows."""
+        from dpselect.tables.instants import with_moments
         from dpselect.tables.passes import fetched
 
-        measures: dict[str, Any] = {"rows": self.table.count()}
         user, time, value = (self.facts.get(name) for name in ("user", "time", "value"))
         here = set(self.table.columns)
+        table, moment = with_moments(self.table, time) if time is not None and time in here else (self.table, None)
+        measures: dict[str, Any] = {"rows": table.count()}
         if user in here:
-            measures["persons"] = self.table[user].nunique()
+            measures["persons"] = table[user].nunique()
         if time in here:
-            measures |= self._times(self.table[time])
+            measures |= self._times(table[time], moment)
         if value in here and not self.facts.get("wide"):
-            measures |= self._readings(self.table[value])
-        found = fetched(self.table.agg(**measures), doing="counting rows for the curator").to_pylist()[0]
+            measures |= self._readings(table[value])
+        found = fetched(table.agg(**measures), doing="counting rows for the curator").to_pylist()[0]
         counted = {name: int(number or 0) for name, number in found.items() if not name.startswith(("first", "last"))}
         return self._learn(counted, found)
 
-    def _times(self, column: Any) -> dict[str, Any]:
+    def _times(self, column: Any, moment: Any) -> dict[str, Any]:
         from dpselect.tables import Calendar
         from dpselect.tables.instants import days_of, hours_of
 
@@ -91,10 +93,10 @@ class Look:
         )
         measures: dict[str, Any] = {}
         for number, form in enumerate(self.formats):
-            days = days_of(column, calendar, form)
+            days = days_of(column, calendar, form, moment)
             measures[f"time {number}"] = days.notnull().sum()
             measures[f"first {number}"], measures[f"last {number}"] = days.min(), days.max()
-        hours = hours_of(column, calendar, self.formats[0])
+        hours = hours_of(column, calendar, self.formats[0], moment)
         measures["midnight"] = (hours % 24 == 0).sum()
         return measures
 

@@ -13,7 +13,7 @@ from dpselect.checks import FloatArray
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.candidates import Candidates
-from dpselect.tables.curator import CuratorReport, examine, refuse_unread_table
+from dpselect.tables.curator import CuratorReport, examine, refuse_merged_persons, refuse_unread_table
 from dpselect.tables.passes import Progress, fetched, watched
 from dpselect.tables.question import Question
 from dpselect.tables.readings import contributions
@@ -114,6 +114,7 @@ def bounded_query(
         raise InvalidParameter(f"question must be a Question; got {type(question).__name__}")
     table = open_source(source)
     totals_asked = candidate_totals(table, question, candidates)
+    refuse_merged_persons(table, question.user)
     with watched(table, progress):
         counted = fetched(totals_asked, doing="answering the question").to_pydict()
     found = zip(counted["key"], counted["total"], strict=True)

@@ -30,8 +30,7 @@ class CuratorReport:
     rows
         Rows of the table (cells with a candidate's name, for a wide one).
     without_user
-        Left out: no person named, or by a floating-point number from 2^53 on, where whole numbers merge (2^24 in single
-        precision).
+        Left out: no person named.
     without_candidate
         Left out: no time or category, or a time that cannot be read.
     outside_candidates
@@ -173,8 +172,6 @@ def refuse_unread(seen: Seen, *, place: str | None, value: str | None, candidate
 
 def refuse_unread_table(table: Table, question: Question, candidates: Candidates) -> None:
     """Looks again at a table of which no row counted. A table without rows is fine, and answered with zeros."""
-    if table[question.user].type().is_floating():
-        _refuse_merged(table, question.user)
     rows = described_rows(table, question, candidates)
     stamp = rows["stamp"]
     inside = listed(rows["key"], question, candidates).fill_null(False)
@@ -192,13 +189,18 @@ def refuse_unread_table(table: Table, question: Question, candidates: Candidates
     refuse_unread(seen, place=question.time or question.category, value=question.value, candidates=candidates)
 
 
-def _refuse_merged(table: Table, name: str) -> None:
-    """Refuses persons of whom all are numbers that may have merged, as pandas makes of whole numbers beside a gap."""
+def refuse_merged_persons(table: Table, name: str) -> None:
+    """Refuses persons named by floating-point numbers so large that whole numbers merge, two persons into one.
+
+    One gap in a column of whole numbers makes pandas write all of them so. Leaving out those that may have merged
+    would answer for the others alone, and say nothing.
+    """
     column = table[name]
+    if not column.type().is_floating():
+        return
     named = (column > -INFINITE) & (column < INFINITE)  # NaN is none of them on any engine
-    counted = table.agg(named=named.sum(), apart=person_of(column).usable.sum())
-    found = fetched(counted, doing="finding out why no row counted").to_pylist()[0]
-    if found["named"] and not found["apart"]:
+    counted = table.agg(merged=(named & ~person_of(column).usable).sum())
+    if fetched(counted, doing="looking at the column of persons").to_pylist()[0]["merged"]:
         raise SourceError(
             f"the numbers in column {name!r} are too large for floating point, where whole numbers merge; convert them "
             "to text or to whole numbers (in pandas: Int64) where they are read"

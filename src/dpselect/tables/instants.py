@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import product
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar, day_number
-from dpselect.tables.parts import Expression, converted, engine_of
+from dpselect.tables.parts import Expression, bytewise, converted, engine_of
 
 # A pattern that only real dates match, leap years included, so that casting what matches cannot fail.
 _DATE = (
@@ -30,10 +31,12 @@ _SHORT = {"%m": "[1-9]", "%d": "[1-9]", "%H": "[0-9]", "%I": "[1-9]"}
 _RULE = "made of %Y %m %d %H %I %M %S %p, each once, and separators (%-m, %-d, %-H, %-I for one digit or two)"
 
 
-def period_index(column: Expression, *, calendar: Calendar, time_format: str | None) -> Expression:
+def period_index(
+    column: Expression, *, calendar: Calendar, time_format: str | None, moment: Expression | None = None
+) -> Expression:
     """The number of the period a time falls in; null where the time is missing or cannot be read.
 
-    Numbers below 0 or beyond the last period are times outside the calendar.
+    Numbers below 0 or beyond the last period are times outside the calendar. ``moment`` is from :func:`with_moments`.
     """
     kind = column.type()
     if kind.is_timestamp() and kind.timezone is not None and calendar.timezone is None:
@@ -52,8 +55,8 @@ def period_index(column: Expression, *, calendar: Calendar, time_format: str | N
         )
     first = day_number(calendar.first)
     if calendar.every == "hour":
-        return hours_of(column, calendar, time_format) - (first * 24 + calendar.first.hour)
-    day = days_of(column, calendar, time_format)
+        return hours_of(column, calendar, time_format, moment) - (first * 24 + calendar.first.hour)
+    day = days_of(column, calendar, time_format, moment)
     if calendar.every == "day":
         return day - first
     if calendar.every == "week":
@@ -79,41 +82,66 @@ def _choice(number: Expression, bounds: Sequence[int], values: Sequence[int]) ->
     return ibis.ifelse(number < bounds[middle], below, above)
 
 
-def days_of(column: Expression, calendar: Calendar, time_format: str | None) -> Expression:
+def days_of(
+    column: Expression, calendar: Calendar, time_format: str | None, moment: Expression | None = None
+) -> Expression:
     """The day on the wall clock, counted from 1970."""
-    import ibis
-
     kind = column.type()
-    if kind.is_date():
-        return column.epoch_days()
-    if kind.is_timestamp():
-        return column.date().epoch_days() if kind.timezone is None else hours_of(column, calendar, None) // 24
+    if kind.is_timestamp() and kind.timezone is not None:
+        return hours_of(column, calendar, None) // 24
+    if not kind.is_string() or (time_format is None and calendar.timezone is None):
+        return dates_of(column, moment).epoch_days()
     if time_format is not None:
         return _in_any(column, time_format, _written_day)
-    plain = _at_once(column, lambda moment: moment.date().epoch_days(), converted(column, f"{_DATE}({_CLOCK})?", _day))
-    if calendar.timezone is None:
-        return plain
-    return ibis.coalesce(plain, _zoned_hours(column, calendar) // 24)
+    import ibis
+
+    return ibis.coalesce(dates_of(column, moment).epoch_days(), _zoned_hours(column, calendar) // 24)
 
 
-def _at_once(column: Expression, convert: Callable[[Expression], Expression], read: Expression) -> Expression:
-    """What DuckDB reads by itself, where the text is just how it would write that moment; otherwise ``read``.
+def dates_of(column: Expression, moment: Expression | None = None) -> Expression:
+    """The date of a date, of a time without a zone, or of an ISO text without one."""
+    import ibis
 
-    It reads other texts too, which the patterns here refuse. Writing what it read is much faster than a pattern, and
-    shows that text and moment are one: ``2013-01-31``, or with a time to the minute or the second.
+    if not column.type().is_string():
+        return column if column.type().is_date() else column.date()
+    read = converted(column, f"{_DATE}({_CLOCK})?", _date)
+    return read if moment is None else ibis.coalesce(moment.date(), read)
+
+
+def with_moments(table: Expression, name: str) -> tuple[Expression, Expression | None]:
+    """The table with what DuckDB reads of a time given as text, in a column of its own, and that column.
+
+    DuckDB reads other texts too, which the patterns here refuse. Writing what it read is much faster than a pattern,
+    and shows that text and moment are one: ``2013-01-31``, or with a time to the minute or the second. All else stays
+    null, and is left to the patterns. The steps lie one over the other because DuckDB works out a column once, but
+    each mention in a choice anew.
     """
     import ibis
 
-    if engine_of(column) != "duckdb":
-        return read
-    moment = column.try_cast("timestamp")
-    written = moment.cast("string")
-    fits = written.startswith(column) | written.startswith(column.replace("T", " "))
-    found = ibis.ifelse(fits & column.length().isin([10, 16, 19]), moment, ibis.null("timestamp"))
-    return ibis.coalesce(convert(found), read)  # the pattern is looked at only where there is no moment
+    if engine_of(table) != "duckdb" or not table[name].type().is_string():
+        return table, None
+    moment, written = (_unused(table, word) for word in ("moment", "written"))
+    read = table.mutate(**{moment: bytewise(table[name]).try_cast("timestamp")})
+    shown = read.mutate(**{written: read[moment].cast("string")})
+    text, written, moment_read = bytewise(shown[name]), shown[written], shown[moment]
+    begins = written.startswith(text) | written.startswith(text.replace("T", " "))
+    fits = (written == text) | (text.length().isin([10, 16, 19]) & begins)
+    # Years of four digits: DuckDB has others, and moments without end.
+    usual = (moment_read >= ibis.literal(datetime(1000, 1, 1))) & (moment_read <= ibis.literal(datetime.max))
+    known = shown.mutate(**{moment: ibis.ifelse(usual & fits, moment_read, ibis.null("timestamp"))})
+    return known, known[moment]
 
 
-def hours_of(column: Expression, calendar: Calendar, time_format: str | None) -> Expression:
+def _unused(table: Expression, word: str) -> str:
+    """A name that no column of the table has."""
+    while word in table.columns:
+        word += "_"
+    return word
+
+
+def hours_of(
+    column: Expression, calendar: Calendar, time_format: str | None, moment: Expression | None = None
+) -> Expression:
     """The hour on the wall clock, counted from 1970."""
     import ibis
 
@@ -128,7 +156,8 @@ def hours_of(column: Expression, calendar: Calendar, time_format: str | None) ->
         return _in_any(column, time_format, lambda text, layout: _written_day(text, layout) * 24 + _hour(text, layout))
     bare = converted(column, _DATE, lambda text: _day(text) * 24)
     timed = converted(column, _DATE + _CLOCK, lambda text: _day(text) * 24 + _digits(text, 11))
-    plain = _at_once(column, lambda moment: moment.date().epoch_days() * 24 + moment.hour(), ibis.coalesce(timed, bare))
+    at_once = [] if moment is None else [moment.date().epoch_days() * 24 + moment.hour()]
+    plain = ibis.coalesce(*at_once, timed, bare)
     if calendar.timezone is None:
         return plain
     return ibis.coalesce(plain, _zoned_hours(column, calendar))
@@ -143,8 +172,12 @@ def _digits(text: Expression, start: int) -> Expression:
     return text.substr(start, 2).cast("int64")
 
 
+def _date(text: Expression) -> Expression:
+    return text.substr(0, 10).cast("date")
+
+
 def _day(text: Expression) -> Expression:
-    return text.substr(0, 10).cast("date").epoch_days()
+    return _date(text).epoch_days()
 
 
 def _zoned_hours(column: Expression, calendar: Calendar) -> Expression:

@@ -21,19 +21,26 @@ Expression: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Part:
-    """What a row holds of one thing, and whether it is usable.
+    """What a row holds of one thing, and the condition under which it is usable: that it is there, if none is given.
 
     Filtering on ``usable`` is much cheaper for an engine than carrying nulls along, so both forms are kept.
     """
 
     value: Expression
-    usable: Expression
+    condition: Expression | None = None
+
+    @property
+    def usable(self) -> Expression:
+        """Whether the value may be used."""
+        return self.value.notnull() if self.condition is None else self.condition
 
     def or_null(self) -> Expression:
         """The value where it is usable, else null."""
         import ibis
 
-        return ibis.ifelse(self.usable, self.value, ibis.null(self.value.type()))
+        if self.condition is None:  # already so; asking again would make an engine work the value out twice
+            return self.value
+        return ibis.ifelse(self.condition, self.value, ibis.null(self.value.type()))
 
 
 #: Engines that work out every mention of a text anew, and of a choice only the arm that is taken. Others share work.

@@ -19,8 +19,8 @@ _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?|[+-]?[0-9](\
 #: Characters. What matches and is no longer than this is below that magnitude, and so finite in double precision.
 #: Counting characters is much cheaper for an engine than a pattern that counts digits.
 _LONGEST_NUMBER = 120
-#: Numbers as most files have them, which DuckDB reads as the pattern above does, and much faster.
-_PLAIN_NUMBER = r"^[0-9]+(\.[0-9]+)?$"
+#: Numbers as most files have them, none longer, which DuckDB reads as the pattern above does, and much faster.
+_PLAIN_NUMBER = r"^[0-9]{1,60}(\.[0-9]{1,59})?$"
 
 
 def reading(column: Expression, *, decimal: str = ".") -> Part:
@@ -39,7 +39,7 @@ def reading(column: Expression, *, decimal: str = ".") -> Part:
         else:
             number = converted(short, _NUMBER, lambda text: text.cast("float64"))
             if engine_of(column) == "duckdb":
-                number = ibis.ifelse(short.re_search(_PLAIN_NUMBER), short.try_cast("float64"), number)
+                number = ibis.ifelse(column.re_search(_PLAIN_NUMBER), column.try_cast("float64"), number)
     elif kind.is_decimal():
         # Through text, because that conversion is correctly rounded everywhere.
         number = column.cast("string").cast("float64")
@@ -53,7 +53,7 @@ def reading(column: Expression, *, decimal: str = ".") -> Part:
         raise SourceError(
             f"the value column {column.get_name()!r} must hold numbers or text; it holds {kind}: convert it"
         )
-    return Part(number, number.notnull())
+    return Part(number)
 
 
 def is_written(column: Expression) -> Expression:
@@ -96,11 +96,11 @@ def person_of(column: Expression) -> Part:
     if kind.is_string():
         return Part(column, column != "")
     if kind.is_floating():
-        # Whole numbers that became floats merge from here on (two people's would be one), so they name nobody: the
-        # curator's report counts them. Adding 0.0 makes one person of 0.0 and -0.0.
+        # Whole numbers that became floats merge from here on (two people's would be one), so they name nobody, and a
+        # table with such numbers is refused. Adding 0.0 makes one person of 0.0 and -0.0.
         merging = 2.0**24 if kind.is_float32() else 2.0**11 if kind.is_float16() else 2.0**53
         return Part(column + 0.0, (column > -merging) & (column < merging))
-    return Part(column, column.notnull())
+    return Part(column)
 
 
 def contributions(rows: Expression, question: Question) -> Expression:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables.calendar import Calendar, Categories, day_number
 from dpselect.tables.candidates import Candidates, Cycle
-from dpselect.tables.instants import period_index
+from dpselect.tables.instants import dates_of, period_index, with_moments
 from dpselect.tables.parts import Expression, Part, bytewise, engine_of
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written, person_of, reading
@@ -36,8 +37,7 @@ def usable_rows(table: Table, question: Question, candidates: Candidates) -> Tab
         return kept.select("person", "stamp", "reading", slot="key")
     stamp, person, value = _long_columns(table, question)
     slot = _slot(stamp, question, candidates)
-    texts = [name for name in (question.time, question.value) if name and table[name].type().is_string()]
-    if texts and engine_of(table) == "postgres":
+    if _texts(table, question) and engine_of(table) == "postgres":
         # Without the limit, PostgreSQL would read each text anew wherever its number is mentioned.
         key = _key(stamp, question, candidates)
         read = table.select(person=person.value, stamp=stamp, slot=key, reading=value.value).limit(EVERY_ROW)
@@ -56,17 +56,20 @@ def slotted_rows(table: Table, question: Question, candidates: Candidates) -> Ta
     import ibis
 
     _check(table, question, candidates)
-    names = (question.time, question.value)
-    texts = [name for name in names if name and table[name].type().is_string()]
-    if engine_of(table) != "duckdb" or not (texts or question.shape == "wide"):
+    if engine_of(table) != "duckdb" or not (_texts(table, question) or question.shape == "wide"):
         return usable_rows(table, question, candidates)
-    rows = described_rows(table, question, candidates)
-    counts = rows["person"].notnull() & rows["reading"].notnull()
-    if question.shape != "wide":
-        counts &= listed(rows["key"], question, candidates)
-    return rows.select(
-        "person", "stamp", "reading", slot=ibis.ifelse(counts, rows["key"], ibis.null(rows["key"].type()))
-    )
+    if question.shape == "wide":
+        long = turned_long(table, question, candidates)
+        rows, counts = long.select("person", "stamp", "reading", slot="key"), []
+    else:
+        table, moment = _with_moments(table, question)
+        stamp, person, value = _long_columns(table, question)
+        by_date = stamp.type().is_string() and _by_date(question, candidates)
+        slot = dates_of(stamp, moment) if by_date else _key(stamp, question, candidates, moment)
+        rows = table.select(person=person.or_null(), stamp=stamp, slot=slot, reading=value.or_null())
+        counts = [_between(rows["slot"], candidates) if by_date else listed(rows["slot"], question, candidates)]
+    all_there = ibis.and_(rows["person"].notnull(), rows["reading"].notnull(), *counts)
+    return rows.mutate(slot=ibis.ifelse(all_there, rows["slot"], ibis.null(rows["slot"].type())))
 
 
 def slot_keys(slot: Expression, candidates: Candidates) -> Expression:
@@ -87,8 +90,9 @@ def described_rows(table: Table, question: Question, candidates: Candidates) -> 
     _check(table, question, candidates)
     if question.shape == "wide":
         return turned_long(table, question, candidates)
+    table, moment = _with_moments(table, question)
     stamp, person, value = _long_columns(table, question)
-    key = _key(stamp, question, candidates)
+    key = _key(stamp, question, candidates, moment)
     written = is_written(table[question.value]) if question.value else person.usable & False
     return table.select(person=person.or_null(), stamp=stamp, key=key, reading=value.or_null(), written=written)
 
@@ -147,13 +151,34 @@ def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, P
     return stamp, person, reading(bytewise(table[question.value]), decimal=question.decimal)
 
 
-def _key(stamp: Expression, question: Question, candidates: Candidates) -> Expression:
-    if isinstance(candidates, Calendar):
-        return period_index(stamp, calendar=candidates, time_format=question.time_format)
-    if isinstance(candidates, Cycle):
-        period = period_index(stamp, calendar=candidates.calendar, time_format=question.time_format)
-        return candidates.of_period(period)
-    return stamp
+def _texts(table: Table, question: Question) -> list[str]:
+    """The columns whose texts have to be read as times or numbers."""
+    return [name for name in (question.time, question.value) if name and table[name].type().is_string()]
+
+
+def _with_moments(table: Table, question: Question) -> tuple[Table, Expression | None]:
+    return with_moments(table, question.time) if question.time and not question.time_format else (table, None)
+
+
+def _key(stamp: Expression, question: Question, candidates: Candidates, moment: Expression | None = None) -> Expression:
+    if isinstance(candidates, Categories):
+        return stamp
+    calendar = candidates.calendar if isinstance(candidates, Cycle) else candidates
+    period = period_index(stamp, calendar=calendar, time_format=question.time_format, moment=moment)
+    return candidates.of_period(period) if isinstance(candidates, Cycle) else period
+
+
+def _by_date(question: Question, candidates: Candidates) -> bool:
+    """Whether the date on the wall clock, which engines group by fastest, is all that matters of a text."""
+    daily = isinstance(candidates, Calendar) and candidates.every == "day" and candidates.timezone is None
+    return daily and question.time_format is None
+
+
+def _between(day: Expression, candidates: Candidates) -> Expression:
+    import ibis
+
+    calendar = cast(Calendar, candidates)
+    return (day >= ibis.literal(calendar.first.date())) & (day < ibis.literal(calendar.past.date()))
 
 
 def _slot(stamp: Expression, question: Question, candidates: Candidates) -> Part:
