@@ -33,6 +33,8 @@ DOMINATED = {
     "exponential-kept": "exponential-rationed",
     "laplace-fresh": "exponential-rationed",
     "laplace-kept": "exponential-rationed",
+    # The same prices squared and added up, with a looser way to (ε, δ); or added up plainly, as the pure filter does.
+    "sparse-advanced": "sparse-zcdp",
 }
 #: Sparse vectors that do most with little.
 _FRUGAL = ("exponential-rationed", "sparse-kept-clipped")

@@ -16,7 +16,7 @@ from dpselect.noise.quantiles import Law
 from dpselect.planning.contender import RELEASES, SELECTIONS, Prediction, mean_and_reach
 from dpselect.planning.job import Job, guess_score
 from dpselect.planning.outlook import guarded
-from dpselect.planning.simulation import Passes, f1_scores, standard_draws
+from dpselect.planning.simulation import Passes, standard_draws
 from dpselect.privacy.family import QueryFamily
 
 OneRelease: TypeAlias = NoisyMax | GaussianRelease | LaplaceRelease
@@ -116,7 +116,7 @@ def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, se
     scenarios = job.scenarios()
     found = [_published(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in scenarios]
     means = np.array([one.f1.mean() for one in found])
-    score, uncertainty = mean_and_reach(found[0].f1, span=1.0)
+    score, uncertainty = mean_and_reach(found[0].f1[0], span=1.0)
     return Prediction(
         score=score,
         uncertainty=uncertainty,
@@ -126,7 +126,7 @@ def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, se
         precision=float(found[0].precision.mean()),
         recall=float(found[0].recall.mean()),
         guess=guess_score(job),
-        share=found[0].true / job.count,
+        share=float(found[0].true[0, 0]) / job.count,
         answered=float(job.count),
         answered_uncertainty=0.0,
         spent=epsilon,
@@ -165,6 +165,6 @@ def _published(job: Job, key: str, values: FloatArray, *, scale: float, passes: 
         shape = (min(step, passes - start), len(values))
         above = values + scale * standard_draws(law_of(key), shape, generator) >= threshold
         parts.append(np.stack([above[:, truth].sum(axis=1), above.sum(axis=1)]).astype(np.float64))
-    hits, claimed = np.concatenate(parts, axis=1)
-    answered, spent = np.full(passes, float(len(values))), np.zeros(passes)
-    return Passes(f1_scores(hits, claimed=claimed, true=true), answered, claimed, spent, hits, true=true)
+    hits, claimed = np.concatenate(parts, axis=1)[:, None]
+    answered, spent = np.full(hits.shape, float(len(values))), np.zeros(hits.shape)
+    return Passes(answered, claimed, spent, hits, true=np.array([[true]]))

@@ -10,8 +10,9 @@ leaps from one ⊤ to the next. The two give the same answers on the same noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ _DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], FloatArray]] 
     "exponential": lambda generator, size: generator.standard_exponential(size),
     "gumbel": lambda generator, size: generator.gumbel(size=size),
 }
+
+#: Which settings.
+Rows: TypeAlias = slice | NDArray[np.int64]
 
 #: Numbers per temporary, so that they stay in the cache.
 _ABREAST = 1 << 15
@@ -79,8 +83,8 @@ class Settings:
     def __len__(self) -> int:
         return len(self.scale_threshold)
 
-    def part(self, rows: slice) -> Settings:
-        """Some of them."""
+    def part(self, rows: Rows) -> Settings:
+        """Some of them, or some of them several times."""
         arrays = (self.scale_threshold, self.scale_query, self.lower, self.upper)
         return Settings(self.kind, self.threshold, *(array[rows] for array in arrays))
 
@@ -108,8 +112,8 @@ class RunRule:
     chance: FloatArray | None = None
     delta: float = 0.0
 
-    def part(self, rows: slice) -> RunRule:
-        """The rule of some of the settings."""
+    def part(self, rows: Rows) -> RunRule:
+        """The rule of some of the settings, or of some several times."""
         return RunRule(
             self.budget[rows],
             self.needed[rows],
@@ -123,16 +127,20 @@ class RunRule:
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """What came of each pass, arrays of shape (settings, passes): F1, questions answered, ⊤ claimed, budget spent, and
-    ⊤ that were right, of so many ``true`` ones.
+    """What came of each pass, arrays of shape (rows, passes): questions answered, ⊤ claimed, budget spent, and ⊤ that
+    were right, of so many ``true`` ones, (rows, 1). Rows are settings, all of them for each stream in turn.
     """
 
-    f1: FloatArray
     answered: FloatArray
     claimed: FloatArray
     spent: FloatArray
     hits: FloatArray
-    true: float
+    true: FloatArray
+
+    @property
+    def f1(self) -> FloatArray:
+        """F1 of each pass."""
+        return f1_scores(self.hits, claimed=self.claimed, true=self.true)
 
     @property
     def precision(self) -> FloatArray:
@@ -142,10 +150,10 @@ class Passes:
     @property
     def recall(self) -> FloatArray:
         """The share of the true ⊤ that were named; 1 where there are none."""
-        return self.hits / self.true if self.true > 0 else np.ones_like(self.hits)
+        return np.where(self.true > 0, self.hits / np.maximum(self.true, 1.0), 1.0)
 
 
-def f1_scores(hits: FloatArray, *, claimed: FloatArray, true: float) -> FloatArray:
+def f1_scores(hits: FloatArray, *, claimed: FloatArray, true: FloatArray | float) -> FloatArray:
     """2·hits/(claimed + true): questions not answered count as ⊥. Nothing to find and nothing claimed is a success.
 
     >>> f1_scores(np.array([2.0, 0.0]), claimed=np.array([3.0, 0.0]), true=3.0).round(3).tolist()
@@ -163,29 +171,30 @@ def simulate_fresh(settings: Settings, rule: RunRule, *, values: FloatArray, noi
     settings, rule
         What is compared, and what it costs.
     values : ndarray
-        The public stream.
+        The public stream, or several, one per row.
     noise : StandardNoise
         The same draws for all settings.
     """
-    walk = _leap if len(values) >= LONG else _abreast
+    streams = np.atleast_2d(values)
+    walk = _leap if streams.shape[1] >= LONG else _abreast
+    stream, setting = np.divmod(np.arange(len(streams) * len(settings)), len(settings))
+    step = max(1, _ABREAST // noise.questions.shape[1])
     parts = [
-        walk(settings.part(rows), rule.part(rows), values, noise)
-        for rows in _blocks(len(settings), each=noise.questions.shape[1])
+        walk(settings.part(setting[rows]), rule.part(setting[rows]), streams[stream[rows]], noise)
+        for rows in (slice(start, start + step) for start in range(0, len(setting), step))
     ]
-    f1, answered, claimed, spent, hits = (np.concatenate([one[i] for one in parts]) for i in range(5))
-    return Passes(f1, answered, claimed, spent, hits, float((values >= settings.threshold).sum()))
-
-
-def _blocks(settings: int, *, each: int) -> Iterator[slice]:
-    step = max(1, _ABREAST // each)
-    return (slice(start, start + step) for start in range(0, settings, step))
+    answered, claimed, spent, hits = (np.concatenate(one) for one in zip(*parts, strict=True))
+    true = (streams >= settings.threshold).sum(axis=1)[stream][:, None].astype(np.float64)
+    return Passes(answered, claimed, spent, hits, true=true)
 
 
 def _abreast(settings: Settings, rule: RunRule, values: FloatArray, noise: StandardNoise) -> tuple[FloatArray, ...]:
+    """Answers, claims, spending and hits of settings, each on its row of values."""
     # In units of the question noise, measured from the threshold: no multiplication is left in the loop.
     unit = settings.scale_query[:, None]
     distances = (np.clip(values, settings.lower[:, None], settings.upper[:, None]) - settings.levels[:, None]) / unit
     steps = np.ascontiguousarray(distances.T)[:, :, None]
+    truth = np.ascontiguousarray((values >= settings.threshold).T)[:, :, None]
     ratio = settings.scale_threshold[:, None] / unit
     size = rule.needed.shape[1]
     shape = (len(settings), noise.questions.shape[1])
@@ -193,39 +202,37 @@ def _abreast(settings: Settings, rule: RunRule, values: FloatArray, noise: Stand
     needed, topped, silent = (np.ravel(table) for table in (rule.needed, rule.topped, rule.silent))
     place = np.broadcast_to(base, shape).copy()
     left = np.broadcast_to(rule.budget[:, None], shape).astype(np.float64)
-    risked = np.zeros(shape)
-    going = np.ones(shape, dtype=np.bool_)
-    hits, claimed, answered = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    risked, noisy, price = np.zeros(shape), np.empty(shape), np.empty(shape)
+    going, above = np.ones(shape, dtype=np.bool_), np.empty(shape, dtype=np.bool_)
+    hits, claimed, answered = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     line = ratio * noise.lines[0]
     cut = None if rule.horizon is None else base + rule.horizon[:, None]
     starting = going.copy()
-    truth = values >= settings.threshold
-    for t in range(len(values)):
-        going &= needed.take(place) <= left
+    for t in range(values.shape[1]):
+        # Nothing is out of bounds; said so, the numbers are written where they belong at once.
+        going &= needed.take(place, out=price, mode="clip") <= left
         if rule.chance is not None and starting.any():
             _admit(rule, starting, left, risked, going)
-        above = steps[t] + noise.questions[t] >= line
+        np.greater_equal(np.add(steps[t], noise.questions[t], out=noisy), line, out=above)
         above &= going
         answered += going
         claimed += above
-        if truth[t]:
-            hits += above
-        starting = above
-        if above.any():
-            left[above] -= topped.take(place[above])
+        hits += above & truth[t]
+        np.subtract(left, topped.take(place, out=price, mode="clip"), out=left, where=above)
         place += going
-        place = np.where(above, base, place)
+        np.copyto(place, base, where=above)
+        starting = above
         if cut is not None:
-            over = going & (place == cut)
-            if over.any():
-                left[over] -= silent.take(place[over])
-                place = np.where(over, base, place)
-                starting = above | over
-        line = np.where(starting, ratio * noise.lines[t + 1], line)
+            over = place == cut
+            over &= going
+            np.subtract(left, silent.take(place, out=price, mode="clip"), out=left, where=over)
+            np.copyto(place, base, where=over)
+            starting = above | over
+        np.copyto(line, np.multiply(ratio, noise.lines[t + 1], out=noisy), where=starting)
         if t & 31 == 31 and not going.any():
             break
     spent = rule.budget[:, None] - left + silent.take(place)
-    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent, hits
+    return answered.astype(np.float64), claimed.astype(np.float64), spent, hits.astype(np.float64)
 
 
 def _admit(
@@ -254,24 +261,23 @@ def _risk(rule: RunRule, s: int, left: FloatArray) -> FloatArray:
 
 def _leap(settings: Settings, rule: RunRule, values: FloatArray, noise: StandardNoise) -> tuple[FloatArray, ...]:
     """The same passes, each from ⊤ to ⊤."""
-    truth = values >= settings.threshold
     questions, lines = np.ascontiguousarray(noise.questions.T), np.ascontiguousarray(noise.lines.T)
     found = np.empty((4, len(settings), len(questions)))
     for s, level in enumerate(settings.levels.tolist()):
+        truth = values[s] >= settings.threshold
         ratio = settings.scale_threshold[s] / settings.scale_query[s]
-        cut = np.clip(values, settings.lower[s], settings.upper[s]) - level
+        cut = np.clip(values[s], settings.lower[s], settings.upper[s]) - level
         cut /= settings.scale_query[s]
-        horizon = len(values) + 1 if rule.horizon is None else int(rule.horizon[s])
+        horizon = len(truth) + 1 if rule.horizon is None else int(rule.horizon[s])
         for r in range(len(questions)):
             found[:, s, r] = _leap_once(cut + questions[r], ratio * lines[r], truth, rule, s, horizon)
-    hits, answered, claimed, spent = found
-    return f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed, spent, hits
+    return tuple(found)
 
 
 def _leap_once(
     noisy: FloatArray, lines: FloatArray, truth: NDArray[np.bool_], rule: RunRule, s: int, horizon: int
 ) -> tuple[float, float, float, float]:
-    """Hits, answers, claims and spending of one pass."""
+    """Answers, claims, spending and hits of one pass."""
     needed, topped, silent = rule.needed[s], rule.topped[s], rule.silent[s]
     left, risked, at, hits, claimed, open_run = float(rule.budget[s]), 0.0, 0, 0, 0, 0
     length = len(noisy)
@@ -294,7 +300,7 @@ def _leap_once(
             open_run = most
             at += most
             break
-    return float(hits), float(at), float(claimed), float(rule.budget[s]) - left + float(silent[open_run])
+    return float(at), float(claimed), float(rule.budget[s]) - left + float(silent[open_run]), float(hits)
 
 
 def _first_above(noisy: FloatArray, line: float) -> int | None:
@@ -325,33 +331,31 @@ def simulate_rationed(
     """
     of_line = float(settings.scale_threshold[0])
     side = 1.0 if ration.rare == "above" else -1.0
-    truth = values >= settings.threshold
+    streams = np.atleast_2d(values)
+    truth = streams >= settings.threshold
     # Measured from the threshold, so that the other side is the same with the sign changed.
-    distances = side * (np.clip(values, settings.lower[0], settings.upper[0]) - settings.threshold)
+    distances = side * (np.clip(streams, settings.lower[0], settings.upper[0]) - settings.threshold)
     line = of_line * noise.lines[0]
-    passes = len(line)
-    left = np.full(passes, budget - each[0] / of_line)
-    count, hits, claimed = np.zeros(passes), np.zeros(passes), np.zeros(passes)
-    block = max(1, len(values) // _BLOCKS)
-    starts = range(0, len(values), block) if left[0] > 0.0 else range(0)
+    shape, length = (len(streams), len(line)), streams.shape[1]
+    left = np.full(shape, budget - each[0] / of_line)
+    count, hits, claimed = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    block = max(1, length // _BLOCKS)
+    starts = range(0, length, block) if left[0, 0] > 0.0 else range(0)
     for start in starts:
         rows = slice(start, start + block)
         part = ration.price(start, count, left=1.0)
         scale = each[1] / (part * left)
         level = line + settings.kind.offset(of_line, scale) + ration.lean * scale
-        rare = distances[rows, None] + scale * noise.questions[rows] >= level
-        found = rare.sum(axis=0)
+        rare = distances[:, rows, None] + scale[:, None, :] * noise.questions[rows] >= level[:, None, :]
+        found = rare.sum(axis=1)
         # Each takes its part of what the ones before it left.
         left *= np.power(1.0 - part, found)
         count += found
-        right = rare[truth[rows]].sum(axis=0)
-        claimed += found if side > 0 else len(rare) - found
-        hits += right if side > 0 else np.count_nonzero(truth[rows]) - right
-    answered = np.full(passes, float(len(values)) if len(starts) else 0.0)
-    true = float(truth.sum())
-    scores = f1_scores(hits, claimed=claimed, true=true)
-    f1, answers, claims, spent, right = (one[None, :] for one in (scores, answered, claimed, budget - left, hits))
-    return Passes(f1, answers, claims, spent, right, true=true)
+        right = (rare & truth[:, rows, None]).sum(axis=1)
+        claimed += found if side > 0 else rare.shape[1] - found
+        hits += right if side > 0 else truth[:, rows].sum(axis=1)[:, None] - right
+    answered = np.full(shape, float(length) if len(starts) else 0.0)
+    return Passes(answered, claimed, budget - left, hits, true=truth.sum(axis=1)[:, None].astype(np.float64))
 
 
 def simulate_kept(
@@ -361,21 +365,23 @@ def simulate_kept(
 
     ``longest_below[s, k]`` is the most ⊥ that a run with k ⊤ may hold when one more question is put, -1 where none is.
     """
+    streams = np.atleast_2d(values)
     length, passes = noise.questions.shape
-    truth = values >= settings.threshold
+    truth = streams >= settings.threshold
     asked = np.arange(length)[:, None]
-    found = np.zeros((5, len(settings), passes))
+    answered, claimed, hits = (np.zeros((len(streams), len(settings), passes)) for _ in range(3))
     for s, level in enumerate(settings.levels.tolist()):
-        cut = np.clip(values, settings.lower[s], settings.upper[s])[:, None] - level
-        above = cut + settings.scale_query[s] * noise.questions >= settings.scale_threshold[s] * noise.lines[0]
-        before = np.cumsum(above, axis=0) - above
-        allowed = asked - before <= longest_below[s].take(before)
-        # Once a question does not fit, nothing later is asked.
-        answered = np.where(allowed.all(axis=0), length, np.argmin(allowed, axis=0))
-        above &= asked < answered
-        claimed = above.sum(axis=0).astype(np.float64)
-        hits = above[truth].sum(axis=0).astype(np.float64)
-        found[:3, s] = f1_scores(hits, claimed=claimed, true=float(truth.sum())), answered, claimed
-        found[4, s] = hits
-    f1, answers, claims, spent, right = found
-    return Passes(f1, answers, claims, spent, right, float(truth.sum()))
+        line = settings.scale_threshold[s] * noise.lines[0]
+        noises = settings.scale_query[s] * noise.questions
+        for one, stream in enumerate(np.clip(streams, settings.lower[s], settings.upper[s]) - level):
+            above = stream[:, None] + noises >= line
+            before = np.cumsum(above, axis=0) - above
+            allowed = asked - before <= longest_below[s].take(before)
+            # Once a question does not fit, nothing later is asked.
+            answered[one, s] = np.where(allowed.all(axis=0), length, np.argmin(allowed, axis=0))
+            above &= asked < answered[one, s]
+            claimed[one, s] = above.sum(axis=0)
+            hits[one, s] = above[truth[one]].sum(axis=0)
+    rows = (len(streams) * len(settings), passes)
+    true = np.repeat(truth.sum(axis=1), len(settings))[:, None].astype(np.float64)
+    return Passes(answered.reshape(rows), claimed.reshape(rows), np.zeros(rows), hits.reshape(rows), true=true)

@@ -21,7 +21,7 @@ from dpselect.planning.costs import StreamCosts, horizon_costs, needed
 from dpselect.planning.filters import best_order
 from dpselect.planning.job import Job, guess_score
 from dpselect.planning.knowledge import Profile
-from dpselect.planning.outlook import Scenario, guarded
+from dpselect.planning.outlook import guarded
 from dpselect.planning.simulation import (
     LONG,
     Passes,
@@ -194,46 +194,44 @@ class StreamTuner:
         length = self._job.count
         total = _LONG_PREDICTION if length >= LONG else _PREDICTION
         number = passes or passes_for(length, total=total, least=50, most=2000)
-        noise = self._noise(2, number)
-        results = self._results(found, noise)
-        means = [float(result.f1.mean()) for result in results]
-        score, uncertainty = mean_and_reach(results[0].f1[0], span=1.0)
-        answered, answered_uncertainty = mean_and_reach(results[0].answered[0], span=float(length))
+        run = self._passes(found, self._noise(2, number))
+        f1, means = run.f1, run.f1.mean(axis=1)
+        score, uncertainty = mean_and_reach(f1[0], span=1.0)
+        answered, answered_uncertainty = mean_and_reach(run.answered[0], span=float(length))
         return Prediction(
             score=score,
             uncertainty=uncertainty,
-            cautious=float(guarded(np.array(means)[:, None], self._weights)[0]),
-            worst=min(means),
-            best=max(means),
-            precision=float(results[0].precision.mean()),
-            recall=float(results[0].recall.mean()),
+            cautious=float(guarded(means[:, None], self._weights)[0]),
+            worst=float(means.min()),
+            best=float(means.max()),
+            precision=float(run.precision[0].mean()),
+            recall=float(run.recall[0].mean()),
             guess=guess_score(self._job),
-            share=results[0].true / length,
+            share=float(run.true[0, 0]) / length,
             answered=answered,
             answered_uncertainty=answered_uncertainty,
             # A filter that is paid before each run keeps what it was paid.
-            spent=self._epsilon if self._contender.paid_before else float(results[0].spent.mean()),
+            spent=self._epsilon if self._contender.paid_before else float(run.spent[0].mean()),
             passes=number,
         )
 
     def _best_of(self, found: list[SparseParameters], noise: StandardNoise) -> SparseParameters:
-        means = np.array([[one.f1.mean() for one in self._results(each, noise, weighed=True)] for each in found])
-        return found[int(guarded(means.T, self._weights[self._weights > 0]).argmax())]
+        means = [self._passes(each, noise, weighed=True).f1.mean(axis=1) for each in found]
+        return found[int(guarded(np.array(means).T, self._weights[self._weights > 0]).argmax())]
 
-    def _results(self, found: SparseParameters, noise: StandardNoise, *, weighed: bool = False) -> list[Passes]:
-        """Passes of one setting in every scenario, or in those that count, the first with what they cost."""
+    def _passes(self, found: SparseParameters, noise: StandardNoise, *, weighed: bool = False) -> Passes:
+        """Passes of one setting, a row for every scenario or for those that count, the first with what they cost."""
         settings, horizon = self._one(found)
-        ration = found.ration(self._job.count)
+        ration, streams = found.ration(self._job.count), self._streams_of(weighed=weighed)
         if ration is None:
             rule = self._costs.rule(settings, horizon, detail="exact", found=found)
-            results = [_run(settings, rule, one, noise) for one in self._scenarios]
-            return [self._priced(settings, results[0]), *results[1:]]
+            return self._priced(settings, _run(settings, rule, streams, noise))
         each = prices(self._family)
-        return [
-            simulate_rationed(settings, ration, each=each, budget=self._epsilon, values=one.values, noise=noise)
-            for one in self._scenarios
-            if one.weight > 0 or not weighed
-        ]
+        return simulate_rationed(settings, ration, each=each, budget=self._epsilon, values=streams, noise=noise)
+
+    def _streams_of(self, *, weighed: bool) -> FloatArray:
+        """The scenarios' values, one per row: of all, or of those that settings are chosen by."""
+        return np.stack([one.values for one in self._scenarios if one.weight > 0 or not weighed])
 
     def _noise(self, purpose: int, passes: int) -> StandardNoise:
         generator = np.random.default_rng(self._streams[purpose])
@@ -317,19 +315,18 @@ class StreamTuner:
     def _scored(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
         settings, horizon = self._decoded(cube)
         step = max(1, _TABLE // self._job.count)
-        scores = np.zeros(len(cube))
+        scores, streams = np.zeros(len(cube)), self._streams_of(weighed=True)
         for start in range(0, len(cube), step):
             rows = slice(start, start + step)
             part = settings.part(rows)
             caps = None if horizon is None else horizon[rows]
             rule = self._costs.rule(part, caps, detail="fine" if len(cube) <= _FEW else "rough")
-            weighed = [scenario for scenario in self._scenarios if scenario.weight > 0]
-            means = [_run(part, rule, scenario, noise).f1.mean(axis=1) for scenario in weighed]
-            scores[rows] = guarded(np.array(means), self._weights[self._weights > 0])
+            means = _run(part, rule, streams, noise).f1.mean(axis=1).reshape(len(streams), len(part))
+            scores[rows] = guarded(means, self._weights[self._weights > 0])
         return scores
 
     def _priced(self, settings: Settings, passes: Passes) -> Passes:
-        """Passes under one threshold with what they cost, which their counts say."""
+        """Passes under one threshold with what the first row costs, which its counts say."""
         if self._contender.resample:
             return passes
         below = (passes.answered - passes.claimed)[0]
@@ -376,10 +373,10 @@ def rationed(job: Job, *, epsilon: float) -> SparseParameters:
     )
 
 
-def _run(settings: Settings, rule: RunRule | NDArray[np.int64], scenario: Scenario, noise: StandardNoise) -> Passes:
+def _run(settings: Settings, rule: RunRule | NDArray[np.int64], streams: FloatArray, noise: StandardNoise) -> Passes:
     if isinstance(rule, RunRule):
-        return simulate_fresh(settings, rule, values=scenario.values, noise=noise)
-    return simulate_kept(settings, rule, values=scenario.values, noise=noise)
+        return simulate_fresh(settings, rule, values=streams, noise=noise)
+    return simulate_kept(settings, rule, values=streams, noise=noise)
 
 
 def _between(low: float, high: float, share: FloatArray) -> FloatArray:
