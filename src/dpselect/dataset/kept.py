@@ -14,6 +14,7 @@ from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
+    from dpselect.dataset.published import PublishedVector
     from dpselect.ledger import Ledger
     from dpselect.ledger.kinds import RealisedLedgerFilter
 
@@ -133,7 +134,7 @@ class KeptWatch:
         """Whether there is nothing more to ask."""
         return self.answers.ended and not self.repeating
 
-    def make_ready(self, vector: SparseVector) -> None:
+    def make_ready(self, vector: SparseVector | PublishedVector) -> None:
         """Charge what the next questions can cost, before data is touched."""
         if self.filter is None or self.answers.ended:
             return
@@ -162,7 +163,7 @@ class KeptWatch:
             self.filter.keep()
             self._kept_at = time.monotonic()
 
-    def settle(self, vector: SparseVector, *, ended: bool) -> None:
+    def settle(self, vector: SparseVector | PublishedVector, *, ended: bool) -> None:
         """Down to what the answers cost; ``ended`` says that there is nothing more to ask, now or later."""
         from dpselect.ledger.minutes import MOST
 
@@ -189,7 +190,7 @@ class KeptWatch:
         self._spent_on_values = self._values.epsilon
         return list(found.answer["amounts"])
 
-    def give_up(self, vector: SparseVector, failure: BaseException, *, ended: bool) -> str:
+    def give_up(self, vector: SparseVector | PublishedVector, failure: BaseException, *, ended: bool) -> str:
         """Leave the ledger as what was drawn makes it, after a failure, and say what that is.
 
         An interruption comes from outside and tells nothing of what was drawn: answers that are there are kept, and
@@ -240,7 +241,7 @@ class KeptWatch:
             return "nothing was spent"
         return f"{have}, which cost ε = {at_most(self.filter.spent)}; asked again, the watch goes on from there"
 
-    def spent(self, vector: SparseVector) -> float:
+    def spent(self, vector: SparseVector | PublishedVector) -> float:
         """What its answers cost, and what a crash left charged, rounded up."""
         if not self.repeating:
             return self._now_spent(vector)
@@ -248,7 +249,7 @@ class KeptWatch:
         self._spent_when_repeating = self._spent_when_repeating or self._now_spent(vector)
         return self._spent_when_repeating
 
-    def _now_spent(self, vector: SparseVector) -> float:
+    def _now_spent(self, vector: SparseVector | PublishedVector) -> float:
         if self.filter is None:
             names = max(self._spent_before, vector.spent)
         else:

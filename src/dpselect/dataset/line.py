@@ -17,6 +17,7 @@ from dpselect.report.words import shown
 if TYPE_CHECKING:
     from dpselect.composition.filter import Filter
     from dpselect.composition.sparse_vector import SparseVector
+    from dpselect.dataset.published import PublishedVector
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.noise.entropy import Entropy
     from dpselect.planning import Job, Plan
@@ -28,6 +29,8 @@ ONE_ABOVE_IN = 10
 #: range as well, and is for those who ask for it.
 _PURE = ("exponential-rationed",)
 _APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
+#: Where all questions are there, releasing every value beats those, which pay for each ⊤.
+_PUBLISHED = "gaussian-release"
 
 Number = Fraction | float
 
@@ -82,9 +85,10 @@ class Line:
             said = {name: getattr(self, name) for name in names} | known | {"delta": self.delta or None}
             refuse_given("‹plan›, which says it", **said)
             refuse_given("‹plan›, whose whole budget names those above", how_much=self.how_much or None)
-            if self.plan.sparse is None:
+            if self.plan.asked != "crossings" or (self.plan.sparse is None and self.plan.contender != _PUBLISHED):
                 raise InvalidParameter(
-                    f"‹plan› must hold a plan for a sparse vector; this one is for {self.plan.contender}"
+                    f"‹plan› must be for a line to be reached, by a sparse vector or {_PUBLISHED}; this one is for "
+                    f"{self.plan.contender}"
                 )
             return
         for name in ("threshold", "budget"):
@@ -171,9 +175,8 @@ class Line:
             public=public,
         )
 
-    @property
-    def contenders(self) -> tuple[str, ...]:
-        """Who may answer under this promise."""
+    def contenders(self, *, whole: bool) -> tuple[str, ...]:
+        """Who may answer under this promise; ``whole`` says that all questions are there, and no more will come."""
         from dpselect.planning.contender import ways_of
 
         if self.mechanism is not None:
@@ -181,7 +184,9 @@ class Line:
         # What a past series shows may change beyond all that is weighed, and a fixed number of ⊤ would end the answers
         # early. Where a number is stated, or supposed within a factor of three, that is tried, too.
         pure = _PURE if self.known.like is not None else (*_PURE, "exponential-kept")
-        return (*pure, *_APPROXIMATE) if self.delta else pure
+        if not self.delta:
+            return pure
+        return (*pure, _PUBLISHED) if whole else (*pure, *_APPROXIMATE)
 
     def settings(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Settings:
         """Noise as stated by hand, or by the plain rule, on the scale of the queries."""
@@ -240,17 +245,18 @@ class Settings:
     noise: tuple[float, float] | None = None
     plan: Plan | None = None
 
-    def build(self, entropy: Entropy, *, filter: Filter | None = None) -> SparseVector:
-        """The sparse vector with this source of noise, on its own budget or another ``filter``'s."""
+    def build(self, entropy: Entropy, *, filter: Filter | None = None) -> SparseVector | PublishedVector:
+        """What answers, with this source of noise: a sparse vector, on its own budget or another ``filter``'s."""
         from dpselect.composition.sparse_vector import SparseVector
+        from dpselect.dataset.published import PublishedVector
         from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 
         # Values outside the range are cut to it: refusing them would say something about the data.
         if self.plan is not None:
             made: Any = self.plan.mechanism(entropy=entropy, outside="clip", filter=filter)
-            if not isinstance(made, SparseVector):
-                raise InvalidParameter(f"‹plan› must hold a plan for a sparse vector, not for {self.plan.contender}")
-            return made
+            if isinstance(made, SparseVector):
+                return made
+            return PublishedVector(made, threshold=self.threshold, count=self.plan.count, entropy=entropy)
         of_line, of_question = self.noise or (0.0, 0.0)
         watcher = GaussianAboveThreshold(
             self.family, threshold=self.threshold, sigma_threshold=of_line, sigma_query=of_question
@@ -294,7 +300,7 @@ def planned(plan: Plan, family: QueryFamily, *, unit: Fraction) -> Settings:
         threshold=float(plan.threshold or 0.0),
         budget=plan.epsilon,
         delta=plan.delta,
-        clip=plan.sparse_parameters.clip,
+        clip=None if plan.sparse is None else plan.sparse_parameters.clip,
         resample=plan.sparse is not None and plan.sparse.resample,
         plan=fitted,
     )

@@ -94,15 +94,19 @@ def choose(
     *,
     questions: int,
     unit: Fraction,
+    whole: bool,
     progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[Plan, Outlook] | None:
-    """The contender that is expected to do best under the promise; None where no value can be on both sides."""
+    """The contender that is expected to do best under the promise; None where no value can be on both sides.
+
+    ``whole`` says that all questions are there: a table's, not those of a stream that may go on.
+    """
     from dpselect.planning.planner import ranked
 
     job = line.job(family, questions=questions, unit=unit)
     if job is None:
         return None
-    plans = ranked(job, line.contenders, on_progress=progress)
+    plans = ranked(job, line.contenders(whole=whole), on_progress=progress)
     if not plans or plans[0].prediction is None:
         return None
     first = max(plans, key=_promise(plans[0].prediction.cautious))
@@ -148,7 +152,7 @@ def remedy(line: Line, family: QueryFamily, *, questions: int, unit: Fraction) -
 
     job = None if line.plan is not None else line.job(family, questions=questions, unit=unit)
     if job is not None:
-        entrant, epsilon = Entrant(job, line.contenders[0]), float(job.epsilon or 1.0)
+        entrant, epsilon = Entrant(job, line.contenders(whole=False)[0]), float(job.epsilon or 1.0)
         for _ in range(_DOUBLINGS):
             epsilon *= 2.0
             try:

@@ -24,6 +24,7 @@ from dpselect.report.words import plural
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.dataset.kept import KeptWatch
+    from dpselect.dataset.published import PublishedVector
     from dpselect.noise.entropy import Entropy
     from dpselect.report.record import Entry
     from dpselect.tables import BoundedQuery, CuratorReport
@@ -54,7 +55,7 @@ class Watch(Answer):
     """
 
     plan: WatchPlan
-    vector: SparseVector
+    vector: SparseVector | PublishedVector
     spent: list[float] = field(default_factory=list)
     above: list[int] = field(default_factory=list)
     amounts: list[float] | None = None

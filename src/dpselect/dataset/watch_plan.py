@@ -113,7 +113,7 @@ class WatchPlan:
     def reason(self) -> str:
         """Which mechanism is used, and why, in a sentence."""
         law, _, _ = self.noise()
-        title = f"{law[0].upper()}{law[1:]} noise, {self._after}"
+        title = f"{law[0].upper()}{law[1:]} noise{' ' if self._published else ', '}{self._after}"
         if self.asked.plan is not None:
             return f"{title}: as planned."
         if self.outlook is None or not self.outlook.chosen:
@@ -127,6 +127,8 @@ class WatchPlan:
 
     @property
     def _after(self) -> str:
+        if self._published:
+            return f"on every {self.period}'s value, which is then compared with the line"
         if self.settings.resample:
             return f"around the line drawn anew after each {self.period} that is named"
         return f"around the line drawn once for all {plural(self.period)}"
@@ -296,9 +298,14 @@ class WatchPlan:
         plan = self.settings.plan
         return plan is not None and plan.sparse is not None and plan.sparse.rationed
 
+    @property
+    def _published(self) -> bool:
+        """Whether every value gets noise, instead of a sparse vector that pays for each ⊤."""
+        return self.settings.plan is not None and self.settings.plan.sparse is None
+
     def _costs(self) -> dict[str, float]:
-        """What the usual answers cost, by the names they have in a record; not known beforehand where rationed."""
-        if self._varies:
+        """What the usual answers cost, by the names they have in a record, where that is known and differs."""
+        if self._varies or self._published:
             return {}
         watcher, gap = self.settings.build(SYSTEM_ENTROPY).watcher, self._gap
         return {
@@ -312,12 +319,12 @@ class WatchPlan:
         return max(1, round(self.questions / self.expected_above))
 
     def noise(self) -> tuple[str, float, float]:
-        """The law, and the scales of the noise of the line and of a question, in the readings' unit."""
+        """The law, and the scales of the noise of the line, if it has any, and of a question, in the readings' unit."""
         from dpselect.mechanisms.catalogue import entry_of
 
         watcher, unit = self.settings.build(SYSTEM_ENTROPY).watcher, float(self.unit)
-        of_line, of_question = watcher.scales
-        return entry_of(watcher).noise, of_line * unit, of_question * unit
+        *of_line, of_question = entry_of(watcher).noise_of(watcher)
+        return entry_of(watcher).noise, sum(of_line) * unit, of_question * unit
 
     def to_dict(self) -> dict[str, Any]:
         """Costs and expected accuracy as plain values."""
@@ -381,7 +388,7 @@ class WatchPlan:
         return (
             *cut,
             ("Mechanism", self.reason),
-            ("Noise of the line", f"{law}, {word} {self.with_unit(at_most(of_line))}"),
+            *((("Noise of the line", f"{law}, {word} {self.with_unit(at_most(of_line))}"),) if of_line else ()),
             (f"Noise of each {self.period}", f"{law}, {word} {self.with_unit(at_most(of_question))}"),
             *self._rationed(),
         )
@@ -401,7 +408,8 @@ def plan_watch(
 ) -> WatchPlan:
     """See :meth:`Dataset.plan_watch`."""
     public = dataset.public_side(candidates)
-    found = _plan(line, public.family, questions=len(public), unit=public.natural_unit, progress=progress)
+    where: dict[str, Any] = {"questions": len(public), "unit": public.natural_unit, "whole": True}
+    found = _plan(line, public.family, **where, progress=progress)
     return replace(found, dataset=dataset, candidates=candidates)
 
 
@@ -410,16 +418,16 @@ def plan_stream(
 ) -> WatchPlan:
     """The plan for questions that come one by one, from anywhere."""
     refuse_given("questions that come one by one, whose values are gone by then", how_much=line.how_much or None)
-    return _plan(line, family, questions=questions, unit=Fraction(1), progress=progress)
+    return _plan(line, family, questions=questions, unit=Fraction(1), whole=False, progress=progress)
 
 
 def _plan(
-    line: Line, family: QueryFamily, *, questions: int, unit: Fraction, progress: Callable[[float], None]
+    line: Line, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool, progress: Callable[[float], None]
 ) -> WatchPlan:
     expected = line.expected_above(questions=questions)
     found = None
     if line.plan is None and not line.by_hand:
-        found = choose(line, family, questions=questions, unit=unit, progress=progress)
+        found = choose(line, family, questions=questions, unit=unit, whole=whole, progress=progress)
     outlook: Outlook | None
     if found is not None:
         settings, outlook = planned(found[0], family, unit=unit), found[1]
