@@ -52,7 +52,7 @@ def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
 
 @pytest.mark.parametrize("entry", of_kind("above-threshold"), ids=lambda entry: entry.short)
 def test_every_mechanism_of_the_catalogue_can_be_asked_for(entry: Entry) -> None:
-    ways = Line(threshold=1, budget=1, mechanism=entry.short).contenders
+    ways = Line(threshold=1, budget=1, mechanism=entry.short).contenders(whole=True)
     assert {BY_KEY[way].mechanism for way in ways} == {entry.name}
 
 

@@ -349,7 +349,7 @@ class WatchPlan:
         said = (f"Cost if no {self.period} is above", f"Cost of {self._gap - 1:,} below and 1 above")
         return [
             *self.parameters(),
-            ("Budget", f"ε = {at_most(self.budget)}" + (", half of it for values" if self.asked.how_much else "")),
+            ("Budget", self._spendable),
             *(() if self.weakness is None else (("Note", self.weakness),)),
             *((name, f"ε = {at_most(cost)}") for name, cost in zip(said, self._costs().values(), strict=False)),
             ("Expected", f"{self.expectation}."),
@@ -357,6 +357,11 @@ class WatchPlan:
             ("On the grounds that", self._grounds()),
             *(() if self.useful else (("Advice", "Hardly better than a guess: refused, unless insisted on."),)),
         ]
+
+    @property
+    def _spendable(self) -> str:
+        delta = f", δ = {at_most(self.settings.delta)}" if self.settings.delta else ""
+        return f"ε = {at_most(self.budget)}{delta}" + (", half of ε for values" if self.asked.how_much else "")
 
     def _answered(self, outlook: Outlook) -> str:
         found = outlook.prediction

@@ -92,6 +92,9 @@ def contenders_for(job: Job) -> tuple[str, ...]:
     quick = [key for key in promising(job) if key not in DOMINATED]
     if job.asked == "crossings" and job.count > _SEARCHED:
         quick = [key for key in quick if key not in BY_KEY or BY_KEY[key].rationed]
+    if job.asked == "crossings":
+        # A pure release pays for every value, and the rarer answers alone are never as many.
+        quick = [key for key in quick if key != "laplace-release"]
     return tuple(quick)
 
 
