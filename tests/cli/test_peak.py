@@ -55,8 +55,9 @@ def test_the_expectation_stands_beside_a_guess_on_screen_and_page(
 ) -> None:
     page = tmp_path / "page.html"
     ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1, "--report", page)
+    assert "Expected: the very largest" in " ".join(ran.out.split())
+    assert "<dt>Expected</dt><dd>the very largest" in page.read_text()
     for text in (" ".join(ran.out.split()), page.read_text()):
-        assert "Expected was the very largest" in text
         assert "(nothing was said of the values, so on simulated ones that span 1.1)" in text
         assert "a guess that looks at no data: the very largest 3.23% of the time" in text
 

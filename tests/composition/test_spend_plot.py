@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from dpselect.composition import SparseVector, ZCDPFilter
+from dpselect.composition.odometer import spend_curve
 from dpselect.errors import SourceError
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
-from dpselect.report.plots import save_spend_plot, spend_curve
+from dpselect.report.plots import save_spend_plot
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.05, sigma_query=0.05)
@@ -57,7 +58,7 @@ def test_it_is_drawn_with_its_limit_and_its_tops(tmp_path: Path, ending: str) ->
     assert path.stat().st_size > 1000
     if ending == "svg":
         again = save_spend_plot(tmp_path / "again.svg", svt=svt)
-        assert "limit" in path.read_text()
+        assert "limit ε = 20" in path.read_text()
         assert len(path.read_text()) == len(again.read_text())
 
 
@@ -65,7 +66,7 @@ def test_nothing_asked_and_other_units_are_drawn_too(tmp_path: Path) -> None:
     save_spend_plot(tmp_path / "empty.svg", svt=SparseVector(WATCHER, budget=1.0))
     svt = SparseVector(WATCHER, filter=ZCDPFilter(rho=5.0), horizon=5)
     svt.ask_many(np.zeros(8))
-    assert "limit" not in save_spend_plot(tmp_path / "zcdp.svg", svt=svt).read_text()
+    assert "limit ε" not in save_spend_plot(tmp_path / "zcdp.svg", svt=svt).read_text()
 
 
 def test_a_place_that_cannot_be_written_is_said_plainly(tmp_path: Path) -> None:

@@ -280,6 +280,8 @@ def _asked(question: Any) -> str:
 
 def _words(value: Any) -> str:
     """A public question or answer for people: what was asked first, then the rest by name."""
+    if isinstance(value, list) and all(isinstance(one, float) for one in value):
+        return ", ".join(f"{one:.4g}" for one in value)
     if not isinstance(value, dict):
         return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if "label" in value:
@@ -339,22 +341,13 @@ def _charged(found: Ledger) -> Charged:
 
 
 def _plot(found: Ledger, drawing: Drawing) -> None:
-    from dpselect.report.drawings import charged_svg
-    from dpselect.report.page import house_style
-    from dpselect.report.plots import save_charged_plot
+    from dpselect.report.plots import charged_chart, save_chart
 
     if drawing.out is None:
         raise InvalidParameter("--out must name the drawing to write, such as spend.svg", parameter="out")
-    across, charged = drawing.across or "time", _charged(found)
-    if drawing.out.suffix.lower() != ".svg":
-        title = f"{found.dataset}: {charged.unit} = {at_most(charged.spent[-1])} charged"
-        place = save_charged_plot(drawing.out, charged, title=title, across=across)
-    else:
-        # In the page's own colours, without Matplotlib.
-        style = f'<svg xmlns="http://www.w3.org/2000/svg"><style>{house_style()}</style>'
-        text = charged_svg(charged, across=across)
-        head, _, rest = text.partition(">")
-        place = files.write(drawing.out, style.replace("<svg", head, 1) + rest, files.DRAWING)
+    charged = _charged(found)
+    title = f"{found.dataset}: {charged.unit} = {at_most(charged.spent[-1])} charged"
+    place = save_chart(charged_chart(charged, across=drawing.across or "time"), drawing.out, title=title)
     screen.notice(f"Drawing: {place}", style="green")
 
 

@@ -17,10 +17,12 @@ from dpselect.cli.options import AsJson, Count, Family, Number, Periods, ReportF
 from dpselect.errors import DPSelectError, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
+    from dpselect.dataset import Dataset
     from dpselect.planning import Model, Profile
     from dpselect.planning.job import Job
     from dpselect.planning.planner import Comparison
     from dpselect.privacy.family import QueryFamily
+    from dpselect.report.plan_page import Unit
     from dpselect.tables import BoundedQuery
 
 _PLAN = files.Kind("plan", (".toml", ".json"), (b"",))
@@ -219,9 +221,10 @@ def plan(
     """
     from dpselect.planning.job import load_job
     from dpselect.planning.planner import compare
+    from dpselect.report.plan_page import Unit
 
     output.check(inputs=(*known.inputs, job, None if data is None else Path(data)))
-    unit = None
+    unit = Unit()
     if job is not None:
         said = {"sensitivity": family.sensitivity, "like": known.like, "model": known.model, "data": data}
         refuse_given("--job; change the file, or", **asdict(asked), **said, margin=known.margin)
@@ -230,8 +233,8 @@ def plan(
         said = {"sensitivity": family.sensitivity, "lower": family.lower, "upper": family.upper}
         counted = {"candidates": asked.candidates, "questions": asked.questions, "monotone": family.monotone or None}
         refuse_given("a data-set file, which says it", **said, **counted)
-        public = _public_side(data, periods)
-        unit = float(public.natural_unit)
+        dataset, public = _public_side(data, periods)
+        unit = Unit(float(public.natural_unit), dataset.unit or "")
         wanted = asked.job(public.family, known, unit=public.natural_unit, count=len(public))
     else:
         wanted = asked.job(family.family(), known)
@@ -239,20 +242,20 @@ def plan(
         chosen_few = None if output.only is None else [name.strip() for name in output.only.split(",")]
         comparison = compare(wanted, contenders=chosen_few, seed=seed, on_progress=move)
     chosen = comparison.best if output.contender is None else comparison.plan(output.contender)
-    chosen = replace(chosen, unit=unit)
+    chosen = replace(chosen, unit=None if data is None else unit.size)
     written: dict[str, Any] = {}
     if output.save is not None:
         written["saved"] = str(chosen.save(output.save))
-    written |= _pictures(comparison, plot=output.plot, report=output.report, seed=seed)
+    written |= _pictures(comparison, output, seed=seed, unit=unit)
     if as_json:
         screen.emit({**comparison.as_document(), "chosen": chosen.contender, **written})
         return
-    _show(comparison)
+    _show(comparison, unit)
     for what, place in written.items():
         screen.notice(f"{what}: {place}", style="green")
 
 
-def _public_side(data: str, periods: Periods) -> BoundedQuery:
+def _public_side(data: str, periods: Periods) -> tuple[Dataset, BoundedQuery]:
     from dpselect.dataset import Dataset
     from dpselect.dataset.file import is_file
 
@@ -262,16 +265,16 @@ def _public_side(data: str, periods: Periods) -> BoundedQuery:
             "`dpselect describe`"
         )
     dataset = Dataset.open(data)
-    return dataset.public_side(periods.of(dataset))
+    return dataset, dataset.public_side(periods.of(dataset))
 
 
-def _pictures(comparison: Comparison, *, plot: Path | None, report: Path | None, seed: int) -> dict[str, str]:
+def _pictures(comparison: Comparison, output: Output, *, seed: int, unit: Unit) -> dict[str, str]:
+    plot, report = output.plot, output.report
     if plot is None and report is None:
         return {}
     from dpselect.planning.budgets import frontier
     from dpselect.report.page import write_page
-    from dpselect.report.plan_page import plan_report
-    from dpselect.report.plots import draw_frontier
+    from dpselect.report.plan_page import draw_frontier, plan_report
     from dpselect.report.plots import save as save_plot
 
     with screen.progress("drawing the frontier") as move:
@@ -280,23 +283,17 @@ def _pictures(comparison: Comparison, *, plot: Path | None, report: Path | None,
     if plot is not None:
         written["plot"] = str(save_plot(draw_frontier(found), plot))
     if report is not None:
-        written["report"] = str(write_page(plan_report(comparison, frontier=found), report))
+        written["report"] = str(write_page(plan_report(comparison, frontier=found, unit=unit), report))
     return written
 
 
-def _show(comparison: Comparison) -> None:
-    from dpselect.report.plan_page import expected, guarantee_in_words, parameters_in_words
+def _show(comparison: Comparison, unit: Unit) -> None:
+    from dpselect.report.plan_page import asked_in_words, contenders_table
 
-    job = comparison.job
-    names = [name for name, _ in expected(job, comparison.best)]
-    rows = [
-        [plan.title, guarantee_in_words(plan), *(text for _, text in expected(job, plan)), parameters_in_words(plan)]
-        for plan in comparison.plans
-    ]
-    what = f"the largest of {job.count}" if job.asked == "largest" else f"{job.count} questions at {job.threshold:g}"
+    head, *rows = contenders_table(comparison, unit)
     screen.table(
-        f"Contenders for {what}, best first",
-        ["", "guarantee", *names, "parameters"],
+        f"Contenders, best first: {asked_in_words(comparison.job, unit)}",
+        head,
         rows,
         note=f"A guess that looks at no data: {comparison.guess:.3f}. Nothing was spent.",
     )

@@ -7,14 +7,22 @@ import math
 import threading
 import weakref
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpselect.checks import refuse
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.checks import FloatArray, refuse
 from dpselect.composition.costs import Costed, OpenRun, plain_cost, stated_loss
 from dpselect.composition.exact_sum import in_units, round_up
+from dpselect.composition.loss_table import loss_table
 from dpselect.errors import StateRefused
 from dpselect.noise.entropy import owned_here, process
 from dpselect.privacy.loss import Loss, RealisedLoss
+
+if TYPE_CHECKING:
+    from dpselect.composition.sparse_vector import SparseVector
+    from dpselect.composition.transcript import RunRecord
 
 
 @dataclass
@@ -175,3 +183,50 @@ def _stated_so_far(run: OpenRun) -> Loss:
     if isinstance(loss, Loss) and math.isinf(loss.epsilon):
         return Loss(epsilon=math.inf, delta=plain_cost("delta", loss.delta, most=1.0))
     return stated_loss(loss)
+
+
+def spend_curve(svt: SparseVector, *, points: int = 60) -> tuple[NDArray[np.int64], FloatArray]:
+    """How many questions were answered, and what they had cost by then; never below the truth.
+
+    Inside a run the cost is computed at up to ``points`` questions. A run whose mechanism is no longer the one in
+    use is counted in full from its first question.
+
+    Examples
+    --------
+    >>> from dpselect import GaussianAboveThreshold, QueryFamily, SparseVector
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02)
+    >>> svt = SparseVector(watcher, budget=9.0)
+    >>> _ = svt.ask_many([0.0, 1.0, 0.0])
+    >>> questions, epsilon = spend_curve(svt)
+    >>> questions.tolist(), bool(epsilon[-1] >= svt.spent)
+    ([0, 1, 2, 3], True)
+    """
+    records = list(svt.runs)
+    if svt.open_run is not None:
+        records.append(svt.open_run)
+    lengths = [run.below + run.above for run in records]
+    start = svt.questions - sum(lengths)
+    spent = max(0.0, svt.spent - sum(run.epsilon for run in records))
+    questions, epsilon = [np.array([start])], [np.array([spent])]
+    tops = svt.tops
+    for run, length in zip(records, lengths, strict=True):
+        inside = np.unique(np.linspace(1, length, min(length, points)).astype(np.int64))
+        first, last = np.searchsorted(tops, [start, start + length])
+        costs = _inside(svt, run, tops[first:last] - start, inside)
+        questions.append(start + inside)
+        epsilon.append(spent + np.maximum.accumulate(costs))
+        start, spent = start + length, spent + run.epsilon
+    # Covers the rounding of these sums, which are for the eye; what was spent is added exactly elsewhere.
+    return np.concatenate(questions), np.concatenate(epsilon) * (1.0 + 1e-10)
+
+
+def _inside(svt: SparseVector, run: RunRecord, tops: NDArray[np.int64], inside: NDArray[np.int64]) -> FloatArray:
+    """What a run with these answers above had cost after so many of its questions."""
+    table = loss_table(svt.watcher)
+    ended_alike = abs(table.loss(run.below, run.above) - run.epsilon) <= 1e-9 * run.epsilon
+    if len(tops) != run.above or not ended_alike:
+        return np.full(len(inside), run.epsilon)
+    above = np.searchsorted(tops, inside, side="left")
+    pairs = zip((inside - above).tolist(), above.tolist(), strict=True)
+    return np.array([min(table.loss(below, tops_so_far), run.epsilon) for below, tops_so_far in pairs])

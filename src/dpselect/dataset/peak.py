@@ -121,8 +121,7 @@ class Peak(Answer):
         plan, dataset = self.plan, self.plan.dataset
         what, several = period_word(plan.candidates), plan.top > 1
         notes = [
-            f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}. Expected was "
-            f"{plan.grounds}.",
+            f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}.",
         ]
         if self.noise == "reproducible":
             notes.append(NOTHING_TO_ADD)
@@ -179,7 +178,7 @@ class Peak(Answer):
         entries = [(f"Place {place + 1}", self._told(place)) for place in range(1, len(self.labels))]
         if self.amounts is not None:
             entries.append(("How much", how_much.MEANING))
-        return tuple(entries)
+        return (*entries, ("Expected", f"{self.plan.grounds}."))
 
 
 def ask(plan: PeakPlan, *, progress: Callable[[float], None] | None, key: str | None, afresh: bool) -> Peak:

@@ -236,7 +236,9 @@ class Watch(Answer):
         listed = ", ".join(names[:named]) + (f" and {rest} more, all of them on the page" if rest else "")
         details = [("Above", listed)] if names else []
         if plan.asked.how_much and names:
-            details.append(("How much", how_much.MEANING if self.amounts else f"not given: {self._without_values}"))
+            unit = "" if plan.dataset is None or plan.dataset.unit is None else f"in {plan.dataset.unit}; "
+            meaning = f"{unit}{how_much.MEANING}" if self.amounts else f"not given: {self._without_values}"
+            details.append(("How much", meaning))
         if self.ended:
             details.append(("Not asked", f"everything from {self.name(self.answered)} on: the budget ended"))
         details.append(("Cost of these answers", f"ε = {at_most(self.cost)} of {at_most(plan.budget)}"))

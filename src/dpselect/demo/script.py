@@ -20,11 +20,10 @@ from dpselect.errors import InvalidParameter, LedgerError, SourceError
 from dpselect.mechanisms.outcomes import Noise
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.privacy.classical import upward
-from dpselect.report.drawings import year_svg
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.page import write_page
+from dpselect.report.plots import svg, year_chart
 from dpselect.report.record import Finding, Report, Spending
-from dpselect.report.rounding import at_most
 from dpselect.tables import BoundedQuery
 
 #: What is public about the city, and the two questions.
@@ -192,7 +191,7 @@ def _report(peak: Peak, watch: Watch, day: PeakFound, days: DaysFound, truth: Bo
     """The two answers as their own reports tell them, with the truth beside each and the year drawn."""
     first, second = peak.as_report(), watch.as_report()
     marked = [truth.labels.index(label) for label in days.days]
-    year = year_svg(_kilowatt_hours(truth).tolist(), truth.labels, line=LINE, marked=marked, unit=UNIT)
+    year = year_chart(_kilowatt_hours(truth).tolist(), truth.labels, line=LINE, marked=marked, unit=UNIT)
     return Report(
         title="Electricity in a simulated city",
         findings=(
@@ -200,7 +199,6 @@ def _report(peak: Peak, watch: Watch, day: PeakFound, days: DaysFound, truth: Bo
                 first.findings[0],
                 ("In truth", f"{day.true_day} ({day.true_mean_kwh:.2f} {UNIT}; shown because it is simulated)"),
                 ("The answer's day", f"{day.mean_kwh:.2f} {UNIT}, number {day.rank} of {len(truth)}"),
-                ("Cost", f"ε = {at_most(day.epsilon)}"),
             ),
             replace(
                 _beside(
@@ -210,7 +208,7 @@ def _report(peak: Peak, watch: Watch, day: PeakFound, days: DaysFound, truth: Bo
                         f"{len(days.true_days)} days, {days.right} of them named: {', '.join(days.true_days)}",
                     ),
                 ),
-                figure=year,
+                figure=svg(year),
                 caption="The simulated year, the line, and the days that were answered above it.",
             ),
         ),

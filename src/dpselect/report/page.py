@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from importlib.resources import files as resources
 from pathlib import Path
 
 from dpselect import files
 from dpselect.errors import SourceError
-from dpselect.report.drawings import charged_svg, spending_svg, strip_svg
 from dpselect.report.guarantee import Guarantee
+from dpselect.report.plots import charged_chart, house_style, spending_chart, strip_svg, svg
 from dpselect.report.record import NOT_PRIVATE, Across, Charged, Entry, Finding, Report, Spending
 from dpselect.report.rounding import at_most
 
@@ -80,11 +79,6 @@ def document(title: str, body: str, *, style: str = "") -> str:
 """
 
 
-def house_style() -> str:
-    """The style sheet that all pages share."""
-    return resources("dpselect.report").joinpath("page.css").read_text(encoding="utf-8")
-
-
 def write_page(report: Report, path: Path | str) -> Path:
     """Writes the page; an earlier page is replaced at once or not at all, any other file is refused.
 
@@ -97,24 +91,30 @@ def write_page(report: Report, path: Path | str) -> Path:
 
 
 def _finding(finding: Finding) -> str:
-    details = _definitions(finding.details)
+    table = ""
+    if finding.table:
+        head, *rows = finding.table
+        table = table_html(head, rows, kind="stacked")
     figure = ""
     if finding.figure is not None:
         caption = f"<figcaption>{escape(finding.caption)}</figcaption>" if finding.caption else ""
-        figure = f"<figure>{inline_svg(finding.figure)}{caption}</figure>"
-    odometer = _odometer(finding.spending) if finding.spending else ""
+        figure = f'<figure><div class="scroll">{inline_svg(finding.figure)}</div>{caption}</figure>'
     return (
         f'<section class="card"><p class="question">{escape(finding.question)}</p>'
-        f'<p class="answer">{escape(finding.answer)}</p>{details}{odometer}{figure}</section>'
+        f'<p class="answer">{told(finding.answer)}</p>{_definitions(finding.details)}{table}'
+        f"{_spending(finding.spending)}{figure}</section>"
     )
 
 
-def _odometer(spending: Spending) -> str:
-    spent = spending.spent[-1] if spending.spent else 0.0
-    told = f'<p class="small">Spent ε = {at_most(spent)} of {at_most(spending.budget)}.</p>'
+def _spending(spending: Spending | None) -> str:
+    """What was spent; with several answers also a calendar of them, and how the spending grew."""
+    if spending is None or not spending.spent:
+        return ""
+    spent = at_most(spending.spent[-1])
     if len(spending.spent) < 2:
-        return f"{_meter(spent, spending.budget)}{told}"
-    return f"{_strip(spending)}<figure>{spending_svg(spending)}</figure>{told}"
+        return f'<p class="small">Cost: ε = {spent}.</p>'
+    words = f'<p class="small">Spent ε = {spent} of {at_most(spending.budget)}.</p>'
+    return f"{_strip(spending)}<figure>{svg(spending_chart(spending))}</figure>{words}"
 
 
 def _meter(spent: float, total: float) -> str:
@@ -157,15 +157,20 @@ def _entries(heading: str, entries: tuple[Entry, ...]) -> str:
 def _definitions(entries: Sequence[Entry]) -> str:
     if not entries:
         return ""
-    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{_unbroken(text)}</dd>" for name, text in entries) + "</dl>"
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{told(text)}</dd>" for name, text in entries) + "</dl>"
 
 
-def _unbroken(text: str) -> str:
-    """The text escaped; the short items of a list, such as dates, are kept on one line each."""
-    items = [escape(item) for item in text.split(", ")]
-    if len(items) == 1:
-        return items[0]
-    return ", ".join(f'<span class="item">{item}</span>' if len(item) <= 24 else item for item in items)
+#: A date with the hour or the value that belongs to it, or a number with its ±.
+_TOGETHER = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?(?: \([^()]{1,30}\))?|[\d.]+ ± [\d.]+")
+
+
+def told(text: str) -> str:
+    """The text escaped; a date stays on one line with the hour or the value that belongs to it, a number with its ±.
+
+    >>> told("on 2013-01-20 (9.5 ± 0.1) & later")
+    'on <span class="item">2013-01-20 (9.5 ± 0.1)</span> &amp; later'
+    """
+    return _TOGETHER.sub(r'<span class="item">\g<0></span>', escape(text))
 
 
 def table_html(
@@ -173,9 +178,9 @@ def table_html(
     rows: Iterable[Sequence[str]],
     *,
     kind: str = "",
-    told: Callable[[str], str] = escape,
+    told: Callable[[str], str] = told,
 ) -> str:
-    """A table; each cell carries its column's name, for screens too narrow to show it as one.
+    """A table; each cell carries its column's name, for screens too narrow to show it as one (kind "stacked").
 
     ``told`` makes HTML of a text.
 
@@ -202,24 +207,6 @@ def inline_svg(drawing: str) -> str:
     if found is None or re.search(r"<script|\son\w+\s*=|javascript:", found.group(), flags=re.IGNORECASE):
         raise SourceError("a figure must be an SVG drawing without scripts")
     return found.group()
-
-
-# --- a ledger --------------------------------------------------------------------------------------------------------
-
-#: On a narrow screen each question becomes a block of its own, its cells named.
-_LEDGER_STYLE = """
-.questions { width: 100%; font-size: .92rem; }
-.questions td { overflow-wrap: anywhere; vertical-align: top; padding-right: .8rem; }
-.questions td:first-child, .questions td:nth-child(2), .questions td:last-child { white-space: nowrap; }
-@media (min-width: 64rem) { main { max-width: 62rem; } }
-@media (max-width: 46rem) {
-  .questions thead { display: none; }
-  .questions tr { display: block; border-bottom: 1px solid var(--line); padding: .5rem 0; }
-  .questions td { display: grid; grid-template-columns: 6rem 1fr; border: 0; padding: .1rem 0;
-    white-space: normal !important; }
-  .questions td::before { content: attr(data-name); color: var(--soft); }
-}
-"""
 
 
 def write_ledger_page(
@@ -251,12 +238,12 @@ def write_ledger_page(
     """
     title = f"Ledger of {dataset}"
     spent = charged.spent[-1] if charged.spent else 0.0
-    asked = table_html(columns, rows, kind="questions") if rows else "<p>Nothing was asked yet.</p>"
+    asked = table_html(columns, rows, kind="stacked") if rows else "<p>Nothing was asked yet.</p>"
     page = f"""<h1>{escape(title)}</h1>
 <section class="card"><p class="question">Charged of the total</p>
 <p class="answer">{charged.unit} = {at_most(spent)} of {at_most(charged.total)}</p>
 {_meter(spent, charged.total)}{_definitions(facts)}</section>
-<h2>Spent</h2><figure>{charged_svg(charged, across=across)}</figure>
+<h2>Spent</h2><figure>{svg(charged_chart(charged, across=across))}</figure>
 <h2>Questions</h2>{asked}
 <footer class="small">Made with dpselect. Every cost on this page is an upper bound, rounded up.</footer>"""
-    return files.write(path, document(title, page, style=_LEDGER_STYLE), files.PAGE)
+    return files.write(path, document(title, page), files.PAGE)

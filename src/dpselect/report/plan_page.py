@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from dpselect.planning.budgets import Frontier
+from dpselect.planning.contender import TITLES
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.plan import Plan
 from dpselect.planning.planner import Comparison
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.plots import frontier_svg
+from dpselect.report.plots import LINES, MARKS, PALE, axes_of, rendered
 from dpselect.report.record import Entry, Finding, Report
 from dpselect.report.rounding import at_most
 from dpselect.report.words import family_in_words
 
 
-def plan_report(comparison: Comparison, *, frontier: Frontier | None = None) -> Report:
+@dataclass(frozen=True)
+class Unit:
+    """What a value of one in the plan is in the readings: ``Unit(20.0, "kWh")`` where values are shares of 20 kWh."""
+
+    size: float = 1.0
+    name: str = ""
+
+    def of(self, value: float) -> str:
+        """A value in the readings, rounded up."""
+        return f"{at_most(value * self.size)} {self.name}".rstrip()
+
+
+def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, unit: Unit = Unit()) -> Report:  # noqa: B008
     """The report of a comparison; nothing private is in it, because nothing private was looked at.
 
     >>> from dpselect import QueryFamily
@@ -24,41 +40,52 @@ def plan_report(comparison: Comparison, *, frontier: Frontier | None = None) -> 
     'Permute-and-flip'
     """
     job, best = comparison.job, comparison.best
-    asked = f"Which of {job.count} candidates is largest?"
-    if job.asked == "crossings":
-        asked = f"Which of {job.count} questions reach {job.threshold:g}?"
+    parameters = ("Parameters", parameters_in_words(best, unit))
     first = Finding(
-        question=asked,
+        question=f"How to answer: {asked_in_words(job, unit)}",
         answer=best.title,
-        details=(("Advice", comparison.advice), ("Parameters", parameters_in_words(best)), *expected(job, best)),
+        details=(("Advice", comparison.advice), *expected(job, best), parameters),
     )
-    table = Finding(
+    others = Finding(
         question="And the others?",
         answer="Every contender, best first",
-        details=tuple(
-            (f"{place}. {plan.title}", in_words(job, plan)) for place, plan in enumerate(comparison.plans, 1)
-        ),
+        table=contenders_table(comparison, unit),
         figure=None if frontier is None else frontier_svg(frontier),
         caption="Score against budget; bars show the stated uncertainty of the prediction.",
     )
+    meaning = (
+        "F1 is one number for both kinds of mistakes: 1 where exactly those above are named, 0 where none of them is."
+        if job.asked == "crossings"
+        else "Accuracy is 1 less what the winner is expected to fall short of the largest, as a share of the range."
+    )
     return Report(
         title="A plan",
-        findings=(first, table),
+        findings=(first, others),
         guarantee=Guarantee(epsilon=best.epsilon, delta=best.delta, neighbours="declared"),
         parameters=public_parameters(job),
         notes=(
             "Nothing was released and nothing was spent: a plan looks at public knowledge only.",
-            f"An answer that looks at no data would score {comparison.guess:.3f}.",
+            f"{meaning} An answer that looks at no data would score {comparison.guess:.3f}.",
             "Predictions come from simulation on noise that the tuning has not seen; the mean of as many fresh runs "
             "lies within the stated uncertainty.",
         ),
     )
 
 
-def in_words(job: Job, plan: Plan) -> str:
-    """One line about a contender."""
-    told = (f"{name if name[:2] == 'F1' else name.lower()} {text}" for name, text in expected(job, plan))
-    return "; ".join([guarantee_in_words(plan), *told, parameters_in_words(plan)])
+def asked_in_words(job: Job, unit: Unit) -> str:
+    """The question of a job."""
+    if job.threshold is None:
+        return f"which of {job.count:,} candidates is largest?"
+    return f"which of {job.count:,} questions reach {job.threshold * unit.size:.6g} {unit.name}".rstrip() + "?"
+
+
+def contenders_table(comparison: Comparison, unit: Unit) -> tuple[tuple[str, ...], ...]:
+    """The names of the columns, then a row for each contender, best first."""
+    job = comparison.job
+    head = ("Contender", "Guarantee", *(name for name, _ in expected(job, comparison.best)), "Parameters")
+    told = ((guarantee_in_words(plan), *dict(expected(job, plan)).values()) for plan in comparison.plans)
+    rows = zip(comparison.plans, told, strict=True)
+    return (head, *((plan.title, *texts, parameters_in_words(plan, unit)) for plan, texts in rows))
 
 
 def guarantee_in_words(plan: Plan) -> str:
@@ -100,7 +127,7 @@ _NAMES = {
 }
 
 
-def parameters_in_words(plan: Plan) -> str:
+def parameters_in_words(plan: Plan, unit: Unit) -> str:
     """The tuned numbers."""
     shown = []
     for name, value in plan.parameters.items():
@@ -109,7 +136,8 @@ def parameters_in_words(plan: Plan) -> str:
         if isinstance(value, tuple | list):
             shown.append(f"for {sum(value):.3g} answers {plan.parameters.get('rare', 'below')} the line")
         else:
-            shown.append(f"{_NAMES[name]} {at_most(float(value))}")
+            amount = at_most(float(value)) if name in ("order", "horizon") else unit.of(float(value))
+            shown.append(f"{_NAMES[name]} {amount}")
     return ", ".join(shown)
 
 
@@ -127,3 +155,43 @@ def public_parameters(job: Job) -> tuple[Entry, ...]:
         ("Known beforehand", known),
         ("Scenarios", scenarios),
     )
+
+
+def draw_frontier(found: Frontier) -> Any:
+    """Score against ε, one line per contender, as a Matplotlib figure; bars show the stated uncertainty."""
+    figure, axes = axes_of(width=7.6, height=4.6)
+    for place, (key, line) in enumerate(found.lines.items()):
+        points = [(plan.epsilon, plan.prediction) for plan in line if plan.prediction is not None]
+        if not points:
+            continue
+        delta = line[0].delta
+        axes.errorbar(
+            [epsilon for epsilon, _ in points],
+            [prediction.score for _, prediction in points],
+            yerr=[prediction.uncertainty for _, prediction in points],
+            color=LINES[place % len(LINES)],
+            marker=MARKS[place % len(MARKS)],
+            markersize=4.5,
+            linewidth=1.4,
+            elinewidth=0.8,
+            label=TITLES[key] + (f" (δ = {at_most(delta, digits=3)})" if delta else ""),
+        )
+    axes.axhline(found.guess, color=PALE, linestyle=":", linewidth=1.2, label="a guess that looks at no data")
+    if found.job.epsilon is not None:
+        axes.axvline(found.job.epsilon, color=PALE, linestyle="--", linewidth=0.8)
+    axes.set_xscale("log")
+    budgets = sorted({plan.epsilon for line in found.lines.values() for plan in line})
+    axes.set_xticks(budgets, [at_most(budget, digits=3) for budget in budgets])
+    axes.minorticks_off()
+    axes.set_ylim(None, 1.02)
+    axes.set(xlabel="privacy budget ε", ylabel="accuracy" if found.job.asked == "largest" else "F1")
+    axes.legend(fontsize=7.5, loc="best")
+    return figure
+
+
+def frontier_svg(found: Frontier) -> str:
+    """The frontier as SVG whose words are text."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.fonttype": "none"}):
+        return rendered(draw_frontier(found), "svg").decode()

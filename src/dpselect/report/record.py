@@ -82,6 +82,8 @@ class Finding:
         In words.
     details : tuple of (str, str)
         What else was released.
+    table : tuple of tuples of str
+        Rows to compare, the names of the columns first.
     spending : Spending, optional
         For answers given one by one.
     figure : str, optional
@@ -91,6 +93,7 @@ class Finding:
     question: str
     answer: str
     details: tuple[Entry, ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
     spending: Spending | None = None
     figure: str | None = None
     caption: str = ""
