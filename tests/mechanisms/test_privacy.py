@@ -23,9 +23,8 @@ from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
-from dpselect.numerics.discrete_profile import discrete_gaussian_delta, is_smooth
 from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.release import Grid, gaussian_release_rho
+from dpselect.privacy.release import Grid, discrete_gaussian_delta, gaussian_release_rho, is_smooth
 
 MAXIMA = [
     (GaussianNoisyMax, NORMAL),

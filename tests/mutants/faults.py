@@ -404,8 +404,8 @@ FAULTS = [
     fault(
         "the shift has one move per question",
         GAUSSIAN,
-        "moves = 1.0 if check_family(family).monotone else 4.0",
-        "moves = 1.0",
+        "most = relative_shift(check_family(family).monotone) * family.sensitivity",
+        "most = check_family(family).sensitivity",
         f"{EXACT}::test_questions_that_move_against_each_other_need_both_moves_in_the_shift",
         quick=True,
     ),
@@ -419,9 +419,9 @@ FAULTS = [
     ),
     fault(
         "Zhu and Wang without gamma/(gamma - 1)",
-        "privacy/renyi.py",
-        "gammas / (gammas - 1.0) * grown * square",
-        "grown * square",
+        "privacy/zhu_wang.py",
+        "gammas / (gammas - 1.0) * grown * (0.5",
+        "grown * (0.5",
         f"{EXACT}::test_the_zhu_wang_bound_is_its_formula_at_the_best_gamma",
         quick=True,
     ),

@@ -17,8 +17,8 @@ from tests.mechanisms.output_law import noisy_max_probabilities
 
 from dpselect.checks import FloatArray
 from dpselect.numerics.enclosure import Enclosure, enclose_log_integral
-from dpselect.privacy.bounded_range import noisy_max_range
 from dpselect.privacy.conversions import pure_renyi, range_renyi, range_rho
+from dpselect.privacy.noisy_max import noisy_max_range
 
 #: The double-precision quadrature of the winners' probabilities is good to this (checked against enclosures below).
 QUADRATURE = 1e-10

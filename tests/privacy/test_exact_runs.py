@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 
 from dpselect import GaussianAboveThreshold, GaussianNoisyMax, QueryFamily
 from dpselect.privacy.profiles import gaussian_delta
-from dpselect.privacy.renyi import zhu_wang_renyi
+from dpselect.privacy.zhu_wang import zhu_wang_renyi
 
 X, STEP = np.linspace(-9.0, 9.0, 1441, retstep=True)
 WEIGHTS = np.exp(-0.5 * X * X) / math.sqrt(2.0 * math.pi) * STEP

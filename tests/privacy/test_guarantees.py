@@ -12,11 +12,16 @@ from scipy.special import log_ndtr, ndtr
 from dpselect.mechanisms.classical import ExponentialMechanism
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.numerics.moment import log_negative_moment
-from dpselect.privacy.conversions import pure_renyi, pure_to_gaussian, renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.conversions import (
+    ORDERS,
+    pure_renyi,
+    pure_to_gaussian,
+    renyi_to_approximate,
+    renyi_to_probabilistic,
+)
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import gaussian_delta, selection_epsilon, total_shift
-from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi, zhu_wang_renyi_as_published
+from dpselect.privacy.zhu_wang import log_negative_moment, zhu_wang_renyi, zhu_wang_renyi_as_published
 
 UNIT = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 

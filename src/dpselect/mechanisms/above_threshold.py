@@ -20,9 +20,8 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
 from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
-from dpselect.privacy.conversions import renyi_to_probabilistic
+from dpselect.privacy.conversions import ORDERS, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily, check_family
-from dpselect.privacy.renyi import ORDERS
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,11 @@ from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
-from dpselect.privacy.conversions import pure_renyi, renyi_to_approximate
+from dpselect.privacy.conversions import ORDERS, pure_renyi, renyi_to_approximate
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.noisy_max import relative_shift
-from dpselect.privacy.profiles import selection_delta, selection_epsilon, total_shift
-from dpselect.privacy.renyi import ORDERS, selection_renyi, zhu_wang_renyi
+from dpselect.privacy.profiles import selection_delta, selection_epsilon, selection_renyi, total_shift
+from dpselect.privacy.zhu_wang import zhu_wang_renyi
 
 #: How far outside a calibrated threshold may lie, in widths of the range: no question would ever reach it there.
 _FARTHEST = 1e6

@@ -14,11 +14,9 @@ from dpselect.mechanisms.selection import NoisyMax
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
-from dpselect.privacy.bounded_range import noisy_max_range
 from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, relative_shift
-from dpselect.privacy.profiles import selection_delta, selection_epsilon, total_shift
-from dpselect.privacy.renyi import selection_renyi
+from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, noisy_max_range, relative_shift
+from dpselect.privacy.profiles import selection_delta, selection_epsilon, selection_renyi, total_shift
 
 
 @dataclass(frozen=True)

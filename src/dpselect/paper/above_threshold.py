@@ -21,10 +21,10 @@ from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of
 from dpselect.paper.passes import gaussian, run_curve
 from dpselect.paper.style import heat_map, label, legend, panels, plain_log, ramp, short
 from dpselect.privacy.above_threshold import transcript_epsilon
-from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
-from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi, zhu_wang_renyi_as_published
+from dpselect.privacy.zhu_wang import zhu_wang_renyi, zhu_wang_renyi_as_published
 
 SENSITIVITY = 1e-3
 UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=SENSITIVITY)

@@ -35,9 +35,9 @@ from dpselect.paper.passes import (
     verdicts_of,
 )
 from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
-from dpselect.privacy.conversions import renyi_to_approximate
+from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
 from dpselect.privacy.profiles import selection_epsilon
-from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi
+from dpselect.privacy.zhu_wang import zhu_wang_renyi
 
 THRESHOLD = 0.575
 #: (series, ρ, ε) of the panels, and guesses at the number of ⊤ that Laplace's sparse vector must be given.

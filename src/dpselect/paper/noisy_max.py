@@ -16,10 +16,9 @@ import pandas as pd
 from dpselect.checks import FloatArray
 from dpselect.paper.figure import Claim, Figure, Part, Size, Table, held_if
 from dpselect.paper.style import COLOURS, heat_map, label, legend, panels, plain_log, ramp, short
-from dpselect.privacy.conversions import renyi_to_approximate
+from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
-from dpselect.privacy.renyi import ORDERS
 
 SENSITIVITY = 1e-3
 DELTA = 1e-5

@@ -22,9 +22,9 @@ from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.planning.simulation import standard_draws
 from dpselect.privacy.above_threshold import silent_probability
-from dpselect.privacy.conversions import renyi_to_approximate, renyi_to_probabilistic
+from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.renyi import ORDERS, zhu_wang_renyi_as_published
+from dpselect.privacy.zhu_wang import zhu_wang_renyi_as_published
 
 Verdicts = NDArray[np.bool_]
 Days = NDArray[np.int64]
@@ -246,7 +246,7 @@ def most_rounds(cost: Callable[[int], float], *, budget: float, most: int) -> in
 
 
 def run_curve(bound: Callable[..., Any], *, sensitivity: float, threshold: float, sigma: float) -> FloatArray:
-    """Zhu and Wang's Rényi bound of one run, as published or numerically, at :data:`~dpselect.privacy.renyi.ORDERS`."""
+    """Zhu and Wang's Rényi bound of one run, as published or numerically, at the usual orders."""
     noise = {"sigma_threshold": sigma, "sigma_query": math.sqrt(3) * sigma}
     return np.asarray(bound(ORDERS, sensitivity=sensitivity, threshold_gap=threshold, **noise))
 

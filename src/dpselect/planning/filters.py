@@ -22,7 +22,7 @@ from dpselect.errors import BudgetExhausted
 from dpselect.numerics.roots import largest_safe
 from dpselect.planning.contender import FilterName
 from dpselect.privacy.conversions import pure_renyi, pure_rho, pure_to_gaussian, renyi_to_approximate
-from dpselect.privacy.renyi import selection_renyi
+from dpselect.privacy.profiles import selection_renyi
 
 #: Orders tried for the Rényi filter, which fixes one beforehand.
 _ORDERS = 1.0 + np.geomspace(0.5, 2000.0, 40)

@@ -17,12 +17,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfinv, ndtri
 
-from dpselect.checks import FloatArray, broadcast, non_negative, numbers, one, probability, unwrap
+from dpselect.checks import FloatArray, broadcast, non_negative, numbers, one, probability, refuse, unwrap
 from dpselect.privacy.classical import upward
-from dpselect.privacy.renyi import orders
 
+#: Orders over which conversions to (ε, δ) search.
+ORDERS: FloatArray = 1.0 + np.geomspace(1e-3, 1e6, 721)
 #: Covers the three roundings of α·η²/8, and more.
 _UP = 1.0 + 2.0**-50
+
+
+def orders(alpha: ArrayLike) -> FloatArray:
+    """Rényi orders: above 1 and finite."""
+    array = numbers("alpha", alpha)
+    if not ((array > 1) & np.isfinite(array)).all():
+        raise refuse("alpha", alpha, "above 1 and finite")
+    return array
 
 
 def range_rho(spread: ArrayLike) -> float | FloatArray:

@@ -2,24 +2,30 @@
 
 δ_G(ε; μ) = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) is the exact profile of a Gaussian mechanism whose mean moves by μ
 standard deviations. Every output of noisy max, or of a capped run of above threshold, is a half-space-like event
-moved by one small shift, so the profile of the selection is at most the number of outputs times δ_G.
+moved by one small shift, so the profile of the selection is at most the number of outputs times δ_G; and its Rényi
+divergence at most α·μ²/2 + log(outputs)/(α - 1).
 """
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, ndtr
 
-from dpselect.checks import FloatArray, broadcast, counts, non_negative, probability, unwrap
+from dpselect.checks import FloatArray, broadcast, counts, non_negative, one, probability, unwrap
 from dpselect.numerics.roots import smallest_safe_batch
+from dpselect.privacy.conversions import orders
 
 _SQRT_HALF = np.sqrt(0.5)
 _NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(12))
 _NODES = _NODES + 0.5
 _U = 2.0**-53
+#: Covers 32 roundings. The Rényi formulas have at most a dozen each, products and sums of positive terms, the rounding
+#: of μ (four) included.
+UP = 1.0 + 2.0**-48
 
 
 def _mills(x: FloatArray) -> FloatArray:
@@ -108,3 +114,14 @@ def selection_epsilon(delta: ArrayLike, *, shift: ArrayLike, outputs: ArrayLike 
     high = mu * (0.5 * mu + np.sqrt(2.0 * (np.log(n) - np.log(target)) + 1.0))
     high = np.where(mu > 0, high, 0.0)
     return unwrap(smallest_safe_batch(lambda eps: np.asarray(selection_delta(eps, shift=mu, outputs=n)), target, high))
+
+
+def selection_renyi(alpha: ArrayLike, *, shift: float, outputs: float) -> float | FloatArray:
+    """α·μ²/2 + log(n)/(α - 1): a selection among n outputs, each moved by ``shift`` (μ) standard deviations.
+
+    >>> selection_renyi(11.0, shift=0.1, outputs=2)
+    0.124314...
+    """
+    a = orders(alpha)
+    n = one(counts, "outputs", outputs, least=1)
+    return unwrap((a * shift * shift / 2.0 + math.log(n) / (a - 1.0)) * UP)

@@ -4,25 +4,45 @@ Real-valued noise cannot be written down; doubles near it leak through their low
 multiples of a public power of two, the *step*, and integer noise is added to the multiples. What comes out is a
 multiple of the step with nothing hidden below it.
 
-Of discrete Gaussian noise there are two bounds, and the smaller one counts: the profile of
-:mod:`dpselect.numerics.discrete_profile`, which is the continuous mechanism's up to a relative 1e-4, and concentrated
-differential privacy, ρ = d·n²/(2t²) (Canonne, Kamath and Steinke 2020, Theorem 4), which also covers noise so narrow on
-its grid that the first does not apply.
+Of discrete Gaussian noise there are two bounds, and the smaller one counts: :func:`discrete_gaussian_delta`, which is
+the continuous mechanism's profile up to a relative 1e-4, and concentrated differential privacy, ρ = d·n²/(2t²)
+(Canonne, Kamath and Steinke 2020, Theorem 4), which also covers noise so narrow on its grid that the first does not
+apply.
+
+**The profile.** Let K have d independent coordinates P(k) ∝ exp(−k²/2t²) on the integers, and let every coordinate be
+shifted by at most n steps. Claim, with δ_G(ε; μ) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) the profile of real Gaussian noise
+at μ = n√d/t and y = max(0, ε/μ − μ/2):
+
+    δ(ε) ≤ (1 + η)·(δ_G(ε; μ) + φ(y)/(t√d)),      η ≤ (1 + 2Σ_{j≥1} exp(−2π²t²j²/d))^(d−1) − 1.
+
+1. *All coordinates shifted by n is worst.* The law of one coordinate is log-concave, so the most powerful
+   tests between it and a shifted copy are half-lines, and a larger shift makes each of them more powerful. A
+   smaller shift is therefore a post-processing of a larger one (Blackwell), coordinate by coordinate.
+2. *Only the sum S of the coordinates matters*: the log ratio is linear in S. Its law is
+   P(S = s) = e^(−s²/2dt²)·C_s/Z^d with C_s the Gaussian sum over integer points of the plane Σk = s. By
+   Poisson summation C_s ≤ (1 + η)(2πt²)^((d−1)/2)/√d, where η sums exp(−2π²t²|w|²) over the projections w ≠ 0
+   of integer points orthogonally to (1, …, 1); those with last coordinate 0 represent all, and for them |w|²
+   ≥ |k|²/d. Also Z ≥ √(2π)·t. Together P(S = s) ≤ (1 + η) times the normal density of variance dt² at s.
+3. *A sum of a unimodal function over the integers is at most its integral plus its maximum.* The summand is
+   that density times (1 − e^(ε−L(s)))₊, L linear: log-concave where positive, so unimodal; its integral is
+   δ_G and it never exceeds the density at the place where it starts, φ(y)/(t√d).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, counts, non_negative, one, positive, probability, refuse
-from dpselect.numerics.discrete_profile import discrete_gaussian_delta, is_smooth
+from dpselect.numerics.roots import smallest_safe
+from dpselect.precision import working_precision
 from dpselect.privacy.classical import upward
 from dpselect.privacy.family import QueryFamily
 
@@ -33,6 +53,8 @@ FINENESS = 16
 _RANGE_BITS = 53
 _SCALE_BITS = 39
 _LEAST_EXPONENT = -1000
+#: Where 2π²t²/d − log d is at least this, η < 2^-80.
+_SMOOTH = 60.0
 
 
 @dataclass(frozen=True)
@@ -144,10 +166,10 @@ def gaussian_release_epsilon(family: QueryFamily, *, sigma: float, candidates: i
 def _search_epsilon(family: QueryFamily, sigma: float, candidates: int, allowed: float) -> float:
     """The search takes milliseconds and depends on public parameters only, so it is remembered."""
 
-    def fits(epsilon: float) -> bool:
-        return gaussian_release_delta(family, sigma=sigma, candidates=candidates, epsilon=epsilon) <= allowed
+    def delta(epsilon: float) -> float:
+        return gaussian_release_delta(family, sigma=sigma, candidates=candidates, epsilon=epsilon)
 
-    return 0.0 if fits(0.0) else _smallest(fits, start=1.0)
+    return 0.0 if delta(0.0) <= allowed else smallest_safe(delta, allowed)
 
 
 def gaussian_release_sigma(family: QueryFamily, *, candidates: int, epsilon: float, delta: float) -> float:
@@ -161,10 +183,10 @@ def gaussian_release_sigma(family: QueryFamily, *, candidates: int, epsilon: flo
     if family.sensitivity == 0:
         raise refuse("sensitivity", 0.0, "positive to calibrate noise against")
 
-    def fits(sigma: float) -> bool:
-        return gaussian_release_delta(family, sigma=sigma, candidates=candidates, epsilon=level) <= allowed
+    def delta_at(sigma: float) -> float:
+        return gaussian_release_delta(family, sigma=sigma, candidates=candidates, epsilon=level)
 
-    return _smallest(fits, start=family.sensitivity)
+    return smallest_safe(delta_at, allowed, start=family.sensitivity)
 
 
 def _in_steps(family: QueryFamily, sigma: float, candidates: int) -> tuple[Fraction, int, int]:
@@ -186,19 +208,53 @@ def _delta_from_rho(rho: float, epsilon: float) -> float:
     return min(1.0, math.nextafter(math.exp(min(0.0, float(np.min(exponent + doubt)))), math.inf))
 
 
-def _smallest(fits: Callable[[float], bool], *, start: float) -> float:
-    """The smallest positive number that fits, found by bisection from above: what is returned fits."""
-    high = start
-    while not fits(high):
-        high *= 2.0
-        if math.isinf(high):
-            raise refuse("epsilon and delta", (math.inf,), "large enough for some finite noise to meet them")
-    low = high / 2.0
-    while fits(low):
-        high, low = low, low / 2.0
-        if low < 1e-300:
-            return high
-    while high - low > 1e-12 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+def is_smooth(*, scale: Fraction, coordinates: int) -> bool:
+    """Whether the bound applies: the noise is wide enough (in steps) for its number of coordinates.
+
+    >>> is_smooth(scale=Fraction(65536), coordinates=10**6), is_smooth(scale=Fraction(1), coordinates=10)
+    (True, False)
+    """
+    return 19.7 * float(scale) ** 2 / coordinates - math.log(coordinates) >= _SMOOTH
+
+
+def discrete_gaussian_delta(epsilon: float, *, scale: Fraction, shift: int, coordinates: int) -> float:
+    """An upper bound on δ(ε), within a relative 1e-4 or so of the truth for scales of thousands of steps.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε ≥ 0.
+    scale : Fraction
+        t, in steps; wide enough for :func:`is_smooth`.
+    shift : int
+        n, in steps.
+    coordinates : int
+        d.
+
+    Examples
+    --------
+    >>> discrete_gaussian_delta(1.0, scale=Fraction(2**16), shift=2**16, coordinates=1)
+    0.1269...
+    """
+    if shift == 0:
+        return 0.0
+    with working_precision():
+        for precision in (128, 256, 512, 1024, 4096):
+            ctx.prec = precision
+            t = arb(fmpq(scale.numerator, scale.denominator))
+            root = arb(coordinates).sqrt()
+            mu = shift * root / t
+            e = arb(epsilon)
+            tail = _normal_cdf(mu / 2 - e / mu)
+            profile = tail - e.exp() * _normal_cdf(-mu / 2 - e / mu)
+            start = (e / mu - mu / 2).max(arb(0))
+            density = (-start * start / 2).exp() / (2 * arb.pi()).sqrt()
+            bound = (profile + density / (t * root)) * (1 + arb(2) ** -80)
+            # Cancellation in the profile shows as a wide ball; more bits cure it.
+            if float(bound.rel_accuracy_bits()) >= 60:
+                break
+        return min(1.0, math.nextafter(float(bound.upper()), math.inf))
+
+
+def _normal_cdf(x: arb) -> arb:
+    return (-x / arb(2).sqrt()).erfc() / 2
