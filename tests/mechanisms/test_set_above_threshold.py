@@ -13,8 +13,8 @@ from scipy.stats import chisquare
 
 from dpselect import QueryFamily
 from dpselect.errors import InvalidData, InvalidParameter
-from dpselect.mechanisms import threshold_set
-from dpselect.mechanisms.threshold_set import ThresholdSet
+from dpselect.mechanisms import set_above_threshold
+from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.precision import working_precision
 
@@ -66,7 +66,7 @@ class TestLaw:
         expected, entropy, times = law(over, scale=2.5, prior=prior), SeededEntropy(11), 8_000
         seen = dict.fromkeys(expected, 0)
         for _ in range(times):
-            drawn = threshold_set._draw(np.array(over), scale=2.5, prior=prior, entropy=entropy)
+            drawn = set_above_threshold._draw(np.array(over), scale=2.5, prior=prior, entropy=entropy)
             seen[tuple(drawn.tolist())] += 1
         assert fit(seen, expected) > 1e-4
         if over == (3, -2, 7, -5):
@@ -74,7 +74,7 @@ class TestLaw:
 
     def test_log_weights_are_as_good_as_stated(self):
         number, seen = 5000, (20, 300)
-        prior = threshold_set._Prior.of(number, seen)
+        prior = set_above_threshold.Urn.of(number, seen)
         with working_precision():
             ctx.prec = 200
             for above, below in ((0, 0), (7, 4993), (2500, 2500), (5000, 0), (1, 77)):
@@ -89,9 +89,9 @@ class TestLaw:
                 return 0
 
         third = (1 << 64) // 3
-        assert threshold_set._less(third - 1, 1, 3, Bits(1))
-        assert not threshold_set._less(third + 1, 1, 3, Bits(1))
-        assert threshold_set._less(third, 1, 3, Bits(1)), "undecided by 64 bits, and below by the next"
+        assert set_above_threshold._less(third - 1, 1, 3, Bits(1))
+        assert not set_above_threshold._less(third + 1, 1, 3, Bits(1))
+        assert set_above_threshold._less(third, 1, 3, Bits(1)), "undecided by 64 bits, and below by the next"
 
 
 class TestCost:
@@ -137,11 +137,11 @@ class TestCost:
     @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 50.0])
     @pytest.mark.parametrize("number", [1, 365, 100_000])
     def test_calibrated_costs_what_was_asked(self, family, epsilon, number):
-        found = ThresholdSet.calibrated(family, threshold=0.5, epsilon=epsilon, candidates=number)
+        found = SetAboveThreshold.calibrated(family, threshold=0.5, epsilon=epsilon, candidates=number)
         assert epsilon * (1 - 1e-3) < found.epsilon(number) <= epsilon
         delta = Fraction(family.sensitivity)
         each = 2 * delta / Fraction(found.scale)
-        if found.scale_threshold is not None:
+        if found.scale_threshold:
             each = delta / Fraction(found.scale) + delta / (2 * Fraction(found.scale_threshold))
         assert Fraction(found.epsilon(number)) >= each
         assert Fraction(found.rho(number)) >= Fraction(found.epsilon(number)) ** 2 / 2
@@ -150,13 +150,13 @@ class TestCost:
 class TestRelease:
     def test_far_values_are_named_right(self):
         values = np.where(np.arange(365) % 9 == 0, 0.9, 0.1)
-        found = ThresholdSet.calibrated(MONOTONE, threshold=0.5, epsilon=1.0, candidates=365)
+        found = SetAboveThreshold.calibrated(MONOTONE, threshold=0.5, epsilon=1.0, candidates=365)
         assert (found.release(values, entropy=SeededEntropy(3)).above == (values >= 0.5)).all()
         exact = [Fraction(9, 10) if place % 9 == 0 else Fraction(1, 10) for place in range(365)]
         assert (found.release(exact, entropy=SeededEntropy(3)).above == (values >= 0.5)).all()
 
     def test_a_seed_is_told(self):
-        found = ThresholdSet.calibrated(EITHER_WAY, threshold=0.5, epsilon=1.0, candidates=2)
+        found = SetAboveThreshold.calibrated(EITHER_WAY, threshold=0.5, epsilon=1.0, candidates=2)
         first, again = (found.release([0.2, 0.5], entropy=SeededEntropy(9)) for _ in range(2))
         assert first.noise == "reproducible"
         assert (first.above == again.above).all()
@@ -164,7 +164,7 @@ class TestRelease:
         assert first.loss.epsilon == found.epsilon(2)
 
     def test_a_line_beyond_all_values_still_gives_every_set_a_chance(self):
-        found = ThresholdSet(EITHER_WAY, threshold=0.5, scale=0.5)
+        found = SetAboveThreshold(EITHER_WAY, threshold=0.5, scale=0.5)
         seen = {tuple(found.release([0.0, 1.0], entropy=SeededEntropy(seed)).above.tolist()) for seed in range(200)}
         assert len(seen) == 4
 
@@ -172,12 +172,12 @@ class TestRelease:
         wide = QueryFamily(lower=0, upper=1, sensitivity=1, monotone=True)
         tiny = QueryFamily(lower=0, upper=1e12, sensitivity=1e-3, monotone=True)
         for family in (wide, tiny, QueryFamily(lower=-1e300, upper=1e300, sensitivity=1e290)):
-            found = ThresholdSet.calibrated(family, threshold=family.upper / 2, epsilon=1.0, candidates=3)
+            found = SetAboveThreshold.calibrated(family, threshold=family.upper / 2, epsilon=1.0, candidates=3)
             assert found.release([family.lower, family.upper / 2, family.upper]).above.shape == (3,)
             assert found.epsilon(3) <= 1.0
 
     def test_nothing_is_told_of_bad_values(self):
-        found = ThresholdSet.calibrated(MONOTONE, threshold=0.5, epsilon=1.0, candidates=2)
+        found = SetAboveThreshold.calibrated(MONOTONE, threshold=0.5, epsilon=1.0, candidates=2)
         for values in ([0.25, 7.75], [0.25, math.nan], [], "0.25", [[0.25]]):
             with pytest.raises(InvalidData) as caught:
                 found.release(values)
@@ -189,7 +189,7 @@ class TestRelease:
         [
             {"scale": 0.0},
             {"scale": 1e300},
-            {"scale_threshold": None},
+            {"scale_threshold": 0.0},
             {"threshold": math.nan},
             {"prior": (0, 1)},
             {"prior": (1,)},
@@ -200,8 +200,8 @@ class TestRelease:
     def test_bad_settings_are_refused(self, wrong):
         good = {"threshold": 0.5, "scale": 0.1, "scale_threshold": 0.1}
         with pytest.raises(InvalidParameter):
-            ThresholdSet(MONOTONE, **(good | wrong))
+            SetAboveThreshold(MONOTONE, **(good | wrong))
         with pytest.raises(InvalidParameter):
-            ThresholdSet(EITHER_WAY, **good)
+            SetAboveThreshold(EITHER_WAY, **good)
         with pytest.raises(InvalidParameter):
-            ThresholdSet(MONOTONE, **good).epsilon(1 << 21)
+            SetAboveThreshold(MONOTONE, **good).epsilon(1 << 21)

@@ -17,7 +17,7 @@ and ε = 2Δ/scale.
 of the line is discrete Laplace. A set is described by the farthest value it has wrong: farther ones are right, nearer
 ones free. The weight of all sets with the same farthest one is known in closed form, one of these classes is drawn as
 the largest of log weight + Gumbel noise, by comparisons alone, and the free values by an urn in whole numbers. The only
-rounding is that of the log weights; :meth:`ThresholdSet.epsilon` pays for it.
+rounding is that of the log weights; :meth:`SetAboveThreshold.epsilon` pays for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray, counts, finite, one, positive, refuse
+from dpselect.checks import FloatArray, counts, finite, non_negative, one, positive, refuse
 from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.argmax import noisy_argmax
@@ -73,7 +73,7 @@ class Crossings:
 
 
 @dataclass(frozen=True)
-class ThresholdSet:
+class SetAboveThreshold:
     """Name all values at or above a line, at one price for all of them.
 
     Parameters
@@ -84,8 +84,8 @@ class ThresholdSet:
         The line.
     scale : float
         What a distance from the line is measured by, in the values' unit.
-    scale_threshold : float, optional
-        Scale of the line's own noise: given for a monotone family, and for no other.
+    scale_threshold : float
+        Scale of the line's own noise: positive for a monotone family, 0 for any other.
     prior : (int, int)
         What is known beforehand of how many reach the line: as if so many above and so many below had been seen. The
         larger, the more any value is taken to be above as likely as not.
@@ -93,7 +93,7 @@ class ThresholdSet:
     Examples
     --------
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
-    >>> mechanism = ThresholdSet.calibrated(family, threshold=0.5, epsilon=1.0, candidates=5)
+    >>> mechanism = SetAboveThreshold.calibrated(family, threshold=0.5, epsilon=1.0, candidates=5)
     >>> mechanism.release([0.1, 0.9, 0.2, 0.95, 0.3]).above.tolist()
     [False, True, False, True, False]
     >>> 0.999 < mechanism.epsilon(candidates=5) <= 1.0
@@ -104,17 +104,17 @@ class ThresholdSet:
     _: KW_ONLY
     threshold: float
     scale: float
-    scale_threshold: float | None = None
+    scale_threshold: float = 0.0
     prior: tuple[int, int] = EVEN
 
     def __post_init__(self) -> None:
         check_family(self.family)
         object.__setattr__(self, "threshold", float(one(finite, "threshold", self.threshold)))
         object.__setattr__(self, "scale", float(one(positive, "scale", self.scale)))
-        if (self.scale_threshold is None) is self.family.monotone:
-            raise refuse("scale_threshold", self.scale_threshold, "given for a monotone family, and for no other")
-        if self.scale_threshold is not None:
-            object.__setattr__(self, "scale_threshold", float(one(positive, "scale_threshold", self.scale_threshold)))
+        line = float(one(non_negative, "scale_threshold", self.scale_threshold))
+        if (line > 0.0) is not self.family.monotone:
+            raise refuse("scale_threshold", line, "positive for a monotone family, and 0 for any other")
+        object.__setattr__(self, "scale_threshold", line)
         if not isinstance(self.prior, tuple | list) or len(self.prior) != 2:
             raise refuse("prior", self.prior, "two whole numbers, each 1 or more")
         seen = tuple(int(one(counts, "prior", number, least=1)) for number in self.prior)
@@ -122,9 +122,10 @@ class ThresholdSet:
             raise refuse("prior", self.prior, f"of numbers up to {MOST_VALUES}")
         object.__setattr__(self, "prior", seen)
         for name in ("scale", "scale_threshold"):
-            scale = getattr(self, name)
-            if scale is not None and self.grid.in_steps(scale) > Fraction(LARGEST_SCALE):
-                raise refuse(name, scale, "at most 2**40 times the finest number the values' range leaves room for")
+            if self.grid.in_steps(getattr(self, name)) > Fraction(LARGEST_SCALE):
+                raise refuse(
+                    name, getattr(self, name), "at most 2**40 times the finest number the values' range leaves room for"
+                )
 
     @property
     def grid(self) -> Grid:
@@ -135,7 +136,7 @@ class ThresholdSet:
         """Pure ε of naming those of so many values that reach the line; their number hardly matters.
 
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=2**-10)
-        >>> [round(ThresholdSet(family, threshold=0.5, scale=0.125).epsilon(number), 6) for number in (1, 10_000)]
+        >>> [round(SetAboveThreshold(family, threshold=0.5, scale=0.125).epsilon(number), 6) for number in (1, 10_000)]
         [0.015625, 0.015625]
         """
         number = _checked(candidates)
@@ -143,11 +144,11 @@ class ThresholdSet:
         if steps == 0:
             return 0.0
         each, line = 2 * steps / grid.in_steps(self.scale), Fraction(0)
-        if self.scale_threshold is not None:
+        if self.scale_threshold:
             half = -(-steps // 2)
             each, line = 2 * half / grid.in_steps(self.scale), half / grid.in_steps(self.scale_threshold)
         # A log weight that is off by τ makes a probability off by a factor of e^(2τ), at each of two neighbours.
-        return upward(line + each + 4 * _Prior.of(number, self.prior).doubt)
+        return upward(line + each + 4 * Urn.of(number, self.prior).doubt)
 
     def rho(self, candidates: int) -> float:
         """ρ of zero-concentrated differential privacy: ε²/2, as for anything that is pure."""
@@ -163,11 +164,11 @@ class ThresholdSet:
         candidates: int,
         line_share: float = LINE_SHARE,
         prior: tuple[int, int] = EVEN,
-    ) -> ThresholdSet:
+    ) -> SetAboveThreshold:
         """The least noise that names those above at a pure ε; ``line_share`` of it for the line, where it has noise.
 
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
-        >>> found = ThresholdSet.calibrated(family, threshold=0.5, epsilon=0.5, candidates=365)
+        >>> found = SetAboveThreshold.calibrated(family, threshold=0.5, epsilon=0.5, candidates=365)
         >>> 0.4999 < found.epsilon(365) <= 0.5
         True
         """
@@ -178,7 +179,7 @@ class ThresholdSet:
         # The grid rounds Δ up and the log weights cost a little: ask for a little less until it fits.
         wanted = target
         while True:
-            per_step, line = 2 * delta / wanted, None
+            per_step, line = 2 * delta / wanted, 0.0
             if family.monotone:
                 per_step = delta / (wanted * (1 - share))
                 line = calibrated_scale("scale_threshold", delta / (2 * wanted * share), epsilon=epsilon)
@@ -200,7 +201,7 @@ class ThresholdSet:
         # The cost comes first: if it cannot be stated, nothing is drawn.
         loss = Loss(epsilon=self.epsilon(len(admitted)))
         level = int(grid.round([Fraction(self.threshold)])[0])
-        if self.scale_threshold is not None:
+        if self.scale_threshold:
             level += int(discrete_laplace(1, scale=grid.in_steps(self.scale_threshold), entropy=entropy)[0])
         over = grid.round(admitted) - level
         above = _draw(over, scale=float(grid.in_steps(self.scale)), prior=self.prior, entropy=entropy)
@@ -215,7 +216,7 @@ def _checked(candidates: Any) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prior:
+class Urn:
     """An urn: each value is above with the share of those above among all that were seen before it.
 
     So a set of k among d has the chance B(a + k, b + d − k)/B(a, b), whatever the order.
@@ -231,7 +232,7 @@ class _Prior:
 
     @classmethod
     @lru_cache(maxsize=32)
-    def of(cls, number: int, seen: tuple[int, int]) -> _Prior:
+    def of(cls, number: int, seen: tuple[int, int]) -> Urn:
         """The prior of so many values."""
         size = number + sum(seen) + 1
         logs = np.log(np.arange(1, size, dtype=np.float64))
@@ -258,7 +259,7 @@ def _draw(over: NDArray[np.int64], *, scale: float, prior: tuple[int, int], entr
     With its values in the order of their distances, all sets whose farthest wrong one is the same are a class: what is
     farther is right, what is nearer is free. Beside them there is the set in which all are right.
     """
-    urn = _Prior.of(len(over), prior)
+    urn = Urn.of(len(over), prior)
     order = np.argsort(np.abs(over), kind="stable")
     right = over[order] >= 0
     tops = np.cumsum(right[::-1])[::-1]
