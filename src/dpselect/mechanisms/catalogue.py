@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dpselect.errors import refuse
 
-Kind: TypeAlias = Literal["selection", "above-threshold", "release"]
+Kind: TypeAlias = Literal["selection", "above-threshold", "set", "release"]
 Guarantee: TypeAlias = Literal["pure", "pure, by transcript", "approximate"]
 
 
@@ -81,6 +81,8 @@ CATALOGUE: tuple[Entry, ...] = (
           "above-threshold", "exponential", "pure", _SCALES, "classical_above_threshold.ExponentialAboveThreshold"),
     Entry("laplace-above-threshold", "Laplace above threshold",
           "above-threshold", "Laplace", "pure", _SCALES, "classical_above_threshold.LaplaceAboveThreshold"),
+    Entry("set-above-threshold", "Whole set above threshold",
+          "set", "Laplace", "pure", ("scale_threshold", "scale"), "set_above_threshold.SetAboveThreshold"),
     Entry("gaussian-release", "Release of every value, Gaussian noise",
           "release", "Gaussian", "approximate", ("sigma",), "release.GaussianRelease"),
     Entry("laplace-release", "Release of every value, Laplace noise",
@@ -94,13 +96,13 @@ def of_kind(kind: Kind) -> tuple[Entry, ...]:
     return tuple(entry for entry in CATALOGUE if entry.kind == kind)
 
 
-def by_short_name(kind: Kind) -> dict[str, Entry]:
-    """The mechanisms of one kind by the name a person types.
+def by_short_name(*kinds: Kind) -> dict[str, Entry]:
+    """The mechanisms of some kinds by the name a person types.
 
-    >>> list(by_short_name("above-threshold"))
-    ['gaussian', 'exponential', 'laplace']
+    >>> list(by_short_name("above-threshold", "set"))
+    ['gaussian', 'exponential', 'laplace', 'set']
     """
-    return {entry.short: entry for entry in of_kind(kind)}
+    return {entry.short: entry for kind in kinds for entry in of_kind(kind)}
 
 
 def find(name: str) -> Entry:

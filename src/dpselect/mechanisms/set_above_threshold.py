@@ -217,7 +217,7 @@ def _checked(candidates: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Urn:
-    """An urn: each value is above with the share of those above among all that were seen before it.
+    """The prior, an urn: each value is above with the share of those above among all that were seen before it.
 
     So a set of k among d has the chance B(a + k, b + d − k)/B(a, b), whatever the order.
     """
@@ -247,6 +247,19 @@ class Urn:
         whole = found.log_weight(above, number - above) - float(found.log_weight(np.array(0), np.array(0)))
         return cls(table, doubt=doubt, most=math.ceil(_BEYOND - float(whole.min())), seen=seen)
 
+    def log_weights(self, right: NDArray[np.bool_], distances: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Log weights of the classes, from which of the values are above the line, nearest first, and their distances.
+
+        All sets whose farthest wrong value is the same are a class: what is farther is right, what is nearer is free.
+        First comes the set in which all are right. Then, how many are above from each place on, that one being wrong.
+        """
+        from_here = np.cumsum(right[..., ::-1], axis=-1)[..., ::-1]
+        left = np.arange(right.shape[-1], 0, -1)
+        above: NDArray[np.int64] = from_here - right + ~right
+        wrong = self.log_weight(above, left - above) - np.minimum(distances, self.most)
+        first = from_here[..., :1]
+        return np.concatenate([self.log_weight(first, left[:1] - first), wrong], axis=-1), above
+
     def log_weight(self, above: NDArray[Any], below: NDArray[Any]) -> FloatArray:
         """log B(a + above, b + below), of all sets together that have these fixed."""
         first, second = above + self.seen[0], below + self.seen[1]
@@ -254,30 +267,15 @@ class Urn:
 
 
 def _draw(over: NDArray[np.int64], *, scale: float, prior: tuple[int, int], entropy: Entropy) -> NDArray[np.bool_]:
-    """A set, from how far each value is above the line, in steps.
-
-    With its values in the order of their distances, all sets whose farthest wrong one is the same are a class: what is
-    farther is right, what is nearer is free. Beside them there is the set in which all are right.
-    """
-    urn = Urn.of(len(over), prior)
+    """A set, from how far each value is above the line, in steps."""
     order = np.argsort(np.abs(over), kind="stable")
-    right = over[order] >= 0
-    tops = np.cumsum(right[::-1])[::-1]
-    # Above and below among those from each place on, with the one at that place on its wrong side.
-    places = np.arange(len(over), 0, -1)
-    above = tops - right + ~right
-    distances = np.minimum(np.abs(over[order]).astype(np.float64) / scale, urn.most)
-    weights = np.concatenate(
-        [
-            urn.log_weight(tops[:1], places[:1] - tops[:1]),
-            urn.log_weight(above, places - above) - distances,
-        ]
-    )
-    chosen = noisy_argmax(weights, scale=1.0, law=GUMBEL, entropy=entropy)
-    drawn, wrong = right.copy(), chosen - 1
+    drawn = over[order] >= 0
+    distances = np.abs(over[order]).astype(np.float64) / scale
+    weights, above = Urn.of(len(over), prior).log_weights(drawn, distances)
+    wrong = noisy_argmax(weights, scale=1.0, law=GUMBEL, entropy=entropy) - 1
     if wrong >= 0:
         drawn[wrong] ^= True
-    tally = int(drawn[max(wrong, 0) :].sum()) + prior[0]
+    tally = int(above[max(wrong, 0)]) + prior[0]
     total = len(over) - max(wrong, 0) + sum(prior)
     # As many draws whatever was chosen, so that the time it takes tells nothing of it.
     for place, word in enumerate(entropy.words(len(over), dtype=np.uint64).tolist()):

@@ -12,11 +12,12 @@ import numpy as np
 from dpselect.checks import FloatArray, positive, refuse
 from dpselect.errors import DPSelectError, InvalidParameter
 from dpselect.planning.advice import shown
-from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SPARSE, TITLES, SparseContender
+from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SETS, SPARSE, TITLES, SparseContender
 from dpselect.planning.job import Job, guess_score
 from dpselect.planning.one_release import calibrated, needs_delta, predict_one, scale_of
 from dpselect.planning.plan import Plan
 from dpselect.planning.tuning import StreamTuner
+from dpselect.planning.whole_set import tuned
 
 _SMALLEST = 2.0**-40
 #: No budget beyond this is looked at.
@@ -41,6 +42,7 @@ _FRUGAL = ("exponential-rationed", "sparse-kept-clipped")
 
 #: A frontier is drawn for these, which cover every kind, unless others are named.
 _SHOWN = (
+    *SETS,
     "sparse-fresh-clipped",
     "sparse-kept-clipped",
     "exponential-rationed",
@@ -81,6 +83,9 @@ class Entrant:
         sparse = BY_KEY.get(self._contender)
         if sparse is not None:
             return self._tuned(sparse, epsilon, passes, on_progress)
+        if self._contender in SETS:
+            parameters, prediction = tuned(job, epsilon=epsilon, seed=self._seed, passes=passes)
+            return self._plan(epsilon=epsilon, parameters=parameters, prediction=prediction)
         found = calibrated(self._contender, family=job.family, count=job.count, epsilon=epsilon, delta=job.delta)
         delta = job.delta if needs_delta(self._contender) else 0.0
         return self._plan(
@@ -205,7 +210,8 @@ def promising(job: Job) -> tuple[str, ...]:
     if job.asked == "largest":
         return tuple(key for key in (*SELECTIONS, *RELEASES) if approximate or not needs_delta(key))
     sparse = [one.key for one in SPARSE if approximate or not one.approximate]
-    return (*sparse, *(key for key in RELEASES if approximate or not needs_delta(key)))
+    at_once = SETS if job.whole else ()
+    return (*at_once, *sparse, *(key for key in RELEASES if approximate or not needs_delta(key)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,8 +152,26 @@ SPARSE: tuple[SparseContender, ...] = (
 BY_KEY: dict[str, SparseContender] = {one.key: one for one in SPARSE}
 
 
+#: Contenders of one release, which candidate is largest: the mechanism's name in the catalogue by the contender's.
+SELECTIONS: dict[str, str] = {
+    **{entry.name: entry.name for entry in of_kind("selection")},
+    "gaussian-noisy-max-profile": "gaussian-noisy-max",
+}
+#: Contenders that publish every value, whatever is read off them afterwards.
+RELEASES: dict[str, str] = {entry.name: entry.name for entry in of_kind("release")}
+#: Contenders that need all questions at once, and answer them at once.
+SETS: tuple[str, ...] = tuple(entry.name for entry in of_kind("set"))
+TITLES: dict[str, str] = {
+    **{one.key: one.title for one in SPARSE},
+    **{key: find(name).title for key, name in (SELECTIONS | RELEASES).items()},
+    **{key: find(key).title for key in SETS},
+    "gaussian-noisy-max": "Gaussian noisy max, pure",
+    "gaussian-noisy-max-profile": "Gaussian noisy max, profile bound",
+}
+
+
 def ways_of(mechanism: str) -> tuple[str, ...]:
-    """The pure contenders worth trying where one above-threshold mechanism is asked for by its name.
+    """The pure contenders worth trying where one mechanism is asked for by its name.
 
     Where the price is known beforehand, a new noisy line after each ⊤ pays for itself again each time: one line for all
     is always the better, and rationing better still. Gaussian noise pays for the range, so that clipping pays.
@@ -163,25 +181,12 @@ def ways_of(mechanism: str) -> tuple[str, ...]:
     >>> ways_of("gaussian-above-threshold")
     ('sparse-kept-clipped', 'sparse-fresh-clipped')
     """
+    if mechanism in SETS:
+        return (mechanism,)
     pure = [one for one in SPARSE if one.mechanism == mechanism and not one.approximate]
     worth = [one for one in pure if one.rationed] or [one for one in pure if one.clipped]
     worth = worth or [one for one in pure if not one.resample]
     return tuple(one.key for one in sorted(worth, key=lambda one: one.resample))
-
-
-#: Contenders of one release, which candidate is largest: the mechanism's name in the catalogue by the contender's.
-SELECTIONS: dict[str, str] = {
-    **{entry.name: entry.name for entry in of_kind("selection")},
-    "gaussian-noisy-max-profile": "gaussian-noisy-max",
-}
-#: Contenders that publish every value, whatever is read off them afterwards.
-RELEASES: dict[str, str] = {entry.name: entry.name for entry in of_kind("release")}
-TITLES: dict[str, str] = {
-    **{one.key: one.title for one in SPARSE},
-    **{key: find(name).title for key, name in (SELECTIONS | RELEASES).items()},
-    "gaussian-noisy-max": "Gaussian noisy max, pure",
-    "gaussian-noisy-max-profile": "Gaussian noisy max, profile bound",
-}
 
 
 @dataclass(frozen=True, kw_only=True)

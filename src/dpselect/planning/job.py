@@ -56,6 +56,8 @@ class Job:
         things stay as they are known.
     wanted : float, optional
         An F1, or accuracy, to reach at the least ε.
+    whole : bool
+        Whether all questions are there before the first is answered, as for a table: then they may be answered at once.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Job:
     public: Profile | Model = field(default_factory=Model)
     outlook: Outlook = "changing"
     wanted: float | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.asked not in get_args(Asked):
@@ -89,6 +92,8 @@ class Job:
             raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is nothing to plan")
         if not isinstance(self.public, (Profile, Model)):
             raise refuse("public", self.public, "a Profile declared public, or a Model")
+        if not isinstance(self.whole, bool):
+            raise refuse("whole", self.whole, "True or False")
         if self.outlook not in get_args(Outlook):
             raise refuse("outlook", self.outlook, "one of " + ", ".join(get_args(Outlook)))
         self._settle_numbers()
@@ -163,7 +168,8 @@ class Job:
         """Plain values for TOML and JSON."""
         names = ("asked", "count", "epsilon", "delta", "threshold", "share", "outlook", "wanted")
         found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {**found, "family": asdict(self.family), "public": knowledge_as(self.public)}
+        whole = {"whole": True} if self.whole else {}
+        return {**found, **whole, "family": asdict(self.family), "public": knowledge_as(self.public)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -113,14 +114,18 @@ def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, se
     passes = max(50, min(2000, _DRAWS // job.count))
     if job.asked == "largest":
         return _predict_choice(job, key, scale=scale, passes=passes, epsilon=epsilon, seed=seed)
-    scenarios = job.scenarios()
-    found = [_published(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in scenarios]
+    found = [_published(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in job.scenarios()]
+    return prediction_of(job, found, epsilon=epsilon)
+
+
+def prediction_of(job: Job, found: Sequence[Passes], *, epsilon: float) -> Prediction:
+    """What passes over each of the job's cases show, of a contender that answers all questions at a price of ε."""
     means = np.array([one.f1.mean() for one in found])
     score, uncertainty = mean_and_reach(found[0].f1[0], span=1.0)
     return Prediction(
         score=score,
         uncertainty=uncertainty,
-        cautious=float(guarded(means[:, None], np.array([one.weight for one in scenarios]))[0]),
+        cautious=float(guarded(means[:, None], np.array([one.weight for one in job.scenarios()]))[0]),
         worst=float(means.min()),
         best=float(means.max()),
         precision=float(found[0].precision.mean()),
@@ -130,7 +135,7 @@ def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, se
         answered=float(job.count),
         answered_uncertainty=0.0,
         spent=epsilon,
-        passes=passes,
+        passes=found[0].f1.shape[1],
     )
 
 

@@ -12,10 +12,13 @@ from dpselect.checks import counts, finite, positive, refuse
 from dpselect.composition.filter import Filter
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import InvalidParameter, StateRefused
+from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.planning import whole_set
 from dpselect.planning.contender import (
     BY_KEY,
+    SETS,
     TITLES,
     Parameter,
     Prediction,
@@ -35,6 +38,7 @@ _FORMAT = "dpselect-plan-1"
 _ROUNDING = 1e-9
 
 _SPARSE_NAMES = {one.name for one in fields(SparseParameters)}
+_SET_NAMES = {"line_share", "prior"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +61,8 @@ class Plan:
         ρ, for crossings.
     parameters : mapping
         ``scale_threshold`` (σ_X or b_X), ``scale_query`` (σ_Z or b_Z), ``clip_below``, ``clip_above``, ``horizon``,
-        ``order``, and those of :class:`~dpselect.composition.ration.Ration` for a sparse vector; ``scale`` for one
-        release.
+        ``order``, and those of :class:`~dpselect.composition.ration.Ration` for a sparse vector; ``line_share`` and
+        ``prior`` for a whole set; ``scale`` for one release.
     prediction : Prediction, optional
         What to expect.
     unit : float, optional
@@ -98,7 +102,9 @@ class Plan:
         if self.approximate != (float(finite("delta", self.delta)) > 0.0):
             rule = "positive: this contender has no pure guarantee" if self.approximate else "0: the guarantee is pure"
             raise refuse("delta", self.delta, rule)
-        known = _SPARSE_NAMES if self.sparse is not None else {"scale"}
+        if self.at_once and self.threshold is None:
+            raise refuse("asked", self.asked, "crossings for a whole set")
+        known = _SPARSE_NAMES if self.sparse is not None else _SET_NAMES if self.at_once else {"scale"}
         strangers = sorted(set(self.parameters) - known)
         if strangers:
             raise refuse("parameters", strangers, "among " + ", ".join(sorted(known)))
@@ -130,9 +136,16 @@ class Plan:
         return BY_KEY.get(self.contender)
 
     @property
+    def at_once(self) -> bool:
+        """Whether all questions are answered at once, as a whole set."""
+        return self.contender in SETS
+
+    @property
     def approximate(self) -> bool:
         """Whether the guarantee has a δ."""
-        return self.sparse.approximate if self.sparse is not None else needs_delta(self.contender)
+        if self.sparse is not None:
+            return self.sparse.approximate
+        return not self.at_once and needs_delta(self.contender)
 
     @property
     def title(self) -> str:
@@ -142,6 +155,8 @@ class Plan:
     @property
     def noise_spread(self) -> float:
         """Standard deviation of the noise: of one value, or of a question and its threshold together."""
+        if self.at_once:
+            return self._whole_set().scale
         if self.sparse is None:
             return spread_of(self.contender, self._number("scale"))
         both = (self._number("scale_threshold") ** 2 + self._number("scale_query") ** 2) ** 0.5
@@ -154,7 +169,7 @@ class Plan:
 
     def mechanism(
         self, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse", filter: Filter | None = None
-    ) -> SparseVector | OneRelease:
+    ) -> SparseVector | OneRelease | SetAboveThreshold:
         """The mechanism, ready to use: a :class:`~dpselect.composition.sparse_vector.SparseVector` with its budget, or
         a mechanism with ``release``, whose cost was checked against the plan's promise.
 
@@ -167,6 +182,8 @@ class Plan:
         filter : Filter, optional
             What a sparse vector is charged to, instead of a budget of its own; for plans without δ.
         """
+        if self.at_once:
+            return self._whole_set()
         if self.sparse is None:
             found = rebuilt(self.contender, family=self.family, scale=self._number("scale"), delta=self.delta)
             cost = cost_of(self.contender, found, count=self.count, delta=self.delta)
@@ -190,6 +207,12 @@ class Plan:
             entropy=entropy,
         )
 
+    def _whole_set(self) -> SetAboveThreshold:
+        for name in sorted(_SET_NAMES - set(self.parameters)):
+            raise refuse(name, None, f"among the parameters of {self.contender}")
+        promise = {"threshold": float(self.threshold or 0.0), "epsilon": self.epsilon}
+        return whole_set.rebuilt(self.parameters, family=self.family, count=self.count, **promise)
+
     def fitted(self, family: QueryFamily, *, unit: float, count: int | None = None) -> Plan:
         """The same plan for the queries of a table: of the same range and unit, with Δ at most the plan's.
 
@@ -205,7 +228,8 @@ class Plan:
         ...
         dpselect.errors.InvalidParameter: the plan is for values that one person moves by up to 0.05, ...
         """
-        own = self if self.sparse is not None or self.unit is not None else self._in_unit(family, unit=unit)
+        by_itself = self.sparse is not None or self.at_once or self.unit is not None
+        own = self if by_itself else self._in_unit(family, unit=unit)
         unfit = own._misfit(family, unit=unit)
         if unfit is not None:
             raise InvalidParameter(f"the plan is for {unfit}; make the plan again from this description of the table")
@@ -223,7 +247,7 @@ class Plan:
 
     def _keeping_its_promise(self) -> Plan:
         """With a little more noise, where a Δ that was rounded otherwise makes the release dearer than promised."""
-        if self.sparse is not None:
+        if self.sparse is not None or self.at_once:
             return self
         scale, count, delta = self._number("scale"), self.count, self.delta
         found = rebuilt(self.contender, family=self.family, scale=scale, delta=delta)
