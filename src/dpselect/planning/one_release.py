@@ -24,6 +24,8 @@ OneRelease: TypeAlias = NoisyMax | GaussianRelease | LaplaceRelease
 
 #: Draws per simulation.
 _DRAWS = 1_000_000
+#: A single answer is worse than the stated worst, or better than the stated best, no more often than this.
+_RARELY = 0.05
 #: Candidates that win less often than this are left out.
 _NEVER = 1e-12
 
@@ -126,8 +128,8 @@ def prediction_of(job: Job, found: Sequence[Passes], *, epsilon: float) -> Predi
         score=score,
         uncertainty=uncertainty,
         cautious=float(guarded(means[:, None], np.array([one.weight for one in job.scenarios()]))[0]),
-        worst=float(means.min()),
-        best=float(means.max()),
+        worst=float(min(np.quantile(one.f1, _RARELY) for one in found)),
+        best=float(max(np.quantile(one.f1, 1.0 - _RARELY) for one in found)),
         precision=float(found[0].precision.mean()),
         recall=float(found[0].recall.mean()),
         guess=guess_score(job),

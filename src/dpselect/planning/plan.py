@@ -15,6 +15,7 @@ from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.noise.quantiles import LAPLACE
 from dpselect.planning import whole_set
 from dpselect.planning.contender import (
     BY_KEY,
@@ -156,7 +157,8 @@ class Plan:
     def noise_spread(self) -> float:
         """Standard deviation of the noise: of one value, or of a question and its threshold together."""
         if self.at_once:
-            return self._whole_set().scale
+            found = self._whole_set()
+            return math.hypot(LAPLACE.deviation * found.scale_threshold, found.scale)
         if self.sparse is None:
             return spread_of(self.contender, self._number("scale"))
         both = (self._number("scale_threshold") ** 2 + self._number("scale_query") ** 2) ** 0.5
