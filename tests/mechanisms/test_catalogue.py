@@ -13,10 +13,12 @@ from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.catalogue import CATALOGUE, entry_of, find, of_kind
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.mechanisms.selection import NoisyMax
+from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 
 KINDS = {
     "selection": NoisyMax,
     "above-threshold": AboveThreshold,
+    "set": SetAboveThreshold,
     "release": (GaussianRelease, LaplaceRelease),
 }
 FAMILY = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
@@ -33,11 +35,8 @@ def test_every_entry_is_a_public_mechanism_of_its_kind(entry: object) -> None:
 
 def test_every_public_mechanism_stands_in_the_catalogue() -> None:
     public = {name for name in dpselect.__all__ if isinstance(getattr(dpselect, name), type)}
-    mechanisms = {
-        name
-        for name in public
-        if issubclass(getattr(dpselect, name), (NoisyMax, AboveThreshold, GaussianRelease, LaplaceRelease))
-    }
+    kinds = (NoisyMax, AboveThreshold, SetAboveThreshold, GaussianRelease, LaplaceRelease)
+    mechanisms = {name for name in public if issubclass(getattr(dpselect, name), kinds)}
     assert mechanisms == {entry.class_name for entry in CATALOGUE}
     assert len({entry.name for entry in CATALOGUE}) == len({entry.title for entry in CATALOGUE}) == len(CATALOGUE)
 

@@ -11,7 +11,7 @@ from dpselect import GaussianNoisyMax, PermuteAndFlip, QueryFamily
 from dpselect.composition import SparseVector
 from dpselect.errors import InvalidParameter, SourceError, StateRefused
 from dpselect.planning import Plan, load_plan
-from dpselect.planning.contender import SPARSE, TITLES
+from dpselect.planning.contender import SETS, SPARSE, TITLES
 from dpselect.planning.one_release import calibrated, scale_of
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
@@ -19,6 +19,10 @@ FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 
 def plan_for(key, *, epsilon=1.0):
     sparse = next((one for one in SPARSE if one.key == key), None)
+    if key in SETS:
+        settings_of_a_set = {"line_share": 0.2, "prior": (3, 40)}
+        given = {"family": FAMILY, "count": 50, "epsilon": epsilon, "threshold": 0.6, "parameters": settings_of_a_set}
+        return Plan(contender=key, asked="crossings", **given)
     if sparse is None:
         needs = key in ("gaussian-release", "gaussian-noisy-max-profile")
         delta = 1e-5 if needs else 0.0

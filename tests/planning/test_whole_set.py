@@ -12,6 +12,7 @@ from dpselect.errors import InvalidParameter
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning import Job, Plan, Profile
 from dpselect.planning.planner import compare, ranked
+from dpselect.planning.simulation import f1_scores
 from dpselect.planning.whole_set import _simulated
 
 SET = "set-above-threshold"
@@ -26,7 +27,8 @@ def plan_for(past, line, *, epsilon, count=365):
 def score(plan, values, *, passes):
     mechanism, truth = plan.mechanism(), values >= plan.threshold
     named = [mechanism.release(values, entropy=SeededEntropy(seed)).above for seed in range(passes)]
-    return np.array([2 * np.count_nonzero(one & truth) / max(1, one.sum() + truth.sum()) for one in named])
+    hits, claimed = (np.array([part.sum() for part in parts]) for parts in ([one & truth for one in named], named))
+    return f1_scores(hits, claimed=claimed, true=truth.sum())
 
 
 @pytest.mark.parametrize(("kind", "epsilon"), [("calm", 0.7), ("season", 0.5), ("heavy tails", 0.3)])

@@ -273,8 +273,6 @@ class Watch(Answer):
         """Which of the two numbers counts beside other answers about the same people (THEORY §4)."""
         if self.vector.noise == "reproducible":
             return NOTHING_TO_ADD
-        if not self.plan.settings.delta and at_most(self.cost) == at_most(self.plan.budget):
-            return f"Into the running sum goes ε = {at_most(self.plan.budget)}."
         if self.plan.settings.delta > 0:
             return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
         return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -395,15 +394,9 @@ class WatchPlan:
             *cut,
             ("Mechanism", self.reason),
             *((("Noise of the line", f"{law}, {word} {self.with_unit(at_most(of_line))}"),) if of_line else ()),
-            self._of_each(f"{law}, {word}", of_question),
+            (f"Noise of each {self.period}", f"{law}, {word} {self.with_unit(at_most(of_question))}"),
             *self._rationed(),
         )
-
-    def _of_each(self, law: str, scale: float) -> Entry:
-        if not self._at_once:
-            return f"Noise of each {self.period}", f"{law} {self.with_unit(at_most(scale))}"
-        half = self.with_unit(at_most(scale * math.log(2.0)))
-        return "A mistake", f"is half as likely for every {half} that a {self.period} is farther from the line"
 
     def _rationed(self) -> tuple[Entry, ...]:
         plan = self.settings.plan
