@@ -253,9 +253,9 @@ class Urn:
         All sets whose farthest wrong value is the same are a class: what is farther is right, what is nearer is free.
         First comes the set in which all are right. Then, how many are above from each place on, that one being wrong.
         """
-        from_here = np.cumsum(right[..., ::-1], axis=-1)[..., ::-1]
+        from_here: NDArray[np.int64] = np.cumsum(right[..., ::-1], axis=-1, dtype=np.int64)[..., ::-1]
         left = np.arange(right.shape[-1], 0, -1)
-        above: NDArray[np.int64] = from_here - right + ~right
+        above = from_here + np.where(right, -1, 1)
         wrong = self.log_weight(above, left - above) - np.minimum(distances, self.most)
         first = from_here[..., :1]
         return np.concatenate([self.log_weight(first, left[:1] - first), wrong], axis=-1), above
