@@ -15,7 +15,7 @@ import pytest
 import dpselect as dp
 from dpselect.dataset import Dataset, Known, Line
 from dpselect.dataset.published import PublishedVector
-from dpselect.dataset.watch import plan_stream
+from dpselect.dataset.watch_plan import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Ledger, Total
 from dpselect.noise.entropy import SeededEntropy
@@ -99,7 +99,7 @@ def test_a_stream_that_may_go_on_is_answered_under_a_filter_where_that_does_best
         "budget": Fraction(1, 2),
         "known": Known(expect=Fraction(45, 100)),
     }
-    plan = plan_stream(family, Line(**asked, delta=DELTA), questions=800)
+    plan = plan_watch(family, Line(**asked, delta=DELTA), questions=800)
     assert plan.mechanism in ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
     assert plan.settings.delta == float(DELTA)
     assert plan.outlook is not None
@@ -110,7 +110,7 @@ def test_a_stream_that_may_go_on_is_answered_under_a_filter_where_that_does_best
     truth = set(np.flatnonzero(values >= 0.5).tolist())
     scored = 2 * len(truth & set(watch.above)) / (len(truth) + len(watch.above))
     assert scored == pytest.approx(plan.outlook.prediction.score, abs=0.06)
-    assert plan.settings.build(SeededEntropy(1)).filter.epsilon(delta=float(DELTA)) <= 0.5  # type: ignore[union-attr]
+    assert plan.vector(SeededEntropy(1)).filter.epsilon(delta=float(DELTA)) <= 0.5  # type: ignore[union-attr]
 
 
 def test_the_command_line_runs_it_and_says_so(dpselect: Callable[..., Any], series: Path, tmp_path: Path) -> None:

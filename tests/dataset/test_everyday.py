@@ -12,7 +12,7 @@ import pytest
 
 import dpselect as dp
 from dpselect.dataset.file import laid_over
-from dpselect.dataset.watch import plan_stream
+from dpselect.dataset.watch_plan import plan_watch
 from dpselect.errors import InvalidParameter
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.tables import Calendar, Cycle, Question, bounded_query, open_source
@@ -332,7 +332,7 @@ def test_a_total_of_epsilon_alone_takes_no_delta() -> None:
             with pytest.raises(InvalidParameter, match="total of ε alone promises no δ"):
                 plan.ask(anyway=True)
             assert data.spent == 0
-            made = data.plan_watch(dp.Line(plan=plan.settings.as_plan(questions=28)), data.candidates())
+            made = data.plan_watch(dp.Line(plan=plan.settings), data.candidates())
             with pytest.raises(InvalidParameter, match="total of ε alone promises no δ"):
                 made.ask(anyway=True)
         else:
@@ -387,7 +387,7 @@ def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share()
     data = homes(total=1)
     both = data.plan_watch(dp.Line(threshold=20, budget=1, how_much=True), data.candidates())
     half = data.plan_watch(dp.Line(threshold=20, budget=0.5), data.candidates())
-    assert both.settings.plan == half.settings.plan
+    assert both.settings == half.settings
     assert both.outlook == half.outlook
     assert both.to_dict()["expected_amount_margin"] == both.margin(both.expected_above)
     assert "named, their values would be given to within ±" in both.expectation
@@ -398,7 +398,7 @@ def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share()
 def test_values_are_not_asked_for_where_they_cannot_be_given() -> None:
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-4)
     with pytest.raises(InvalidParameter, match="how_much does not go with questions that come one by one"):
-        plan_stream(family, dp.Line(threshold=0.5, budget=1, how_much=True), questions=9)
-    plan = plan_stream(family, dp.Line(threshold=0.5, budget=1, mechanism="laplace"), questions=9).settings.plan
+        plan_watch(family, dp.Line(threshold=0.5, budget=1, how_much=True), questions=9)
+    plan = plan_watch(family, dp.Line(threshold=0.5, budget=1, mechanism="laplace"), questions=9).settings
     with pytest.raises(InvalidParameter, match="how_much does not go with plan"):
         dp.Line(plan=plan, how_much=True)

@@ -98,7 +98,7 @@ def test_the_same_watch_typed_otherwise_is_the_same_question() -> None:
     planned = dp.Dataset(rows(), **(HOMES | {"population": 5000})).plan(
         threshold=0.5, budget=1, start=DAYS[0], end=DAYS[-1]
     )
-    assert watched(threshold=None, budget=None, plan=planned.settings.plan) == asked
+    assert watched(threshold=None, budget=None, plan=planned.settings) == asked
     assert watched(mechanism="exponential") == asked, "as the planner chooses"
 
 

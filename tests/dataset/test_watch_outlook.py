@@ -11,7 +11,7 @@ import pytest
 import dpselect as dp
 from dpselect.dataset import Known, Line
 from dpselect.dataset.outlook import CLEARLY_BETTER
-from dpselect.dataset.watch import WatchPlan, plan_stream
+from dpselect.dataset.watch_plan import WatchPlan, plan_watch
 from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy
@@ -24,13 +24,13 @@ FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 5000, monotone=True)
 def planned(**changes: Any) -> WatchPlan:
     family = changes.pop("family", FAMILY)
     line = Line(**({"threshold": Fraction(1, 4), "budget": 1} | changes))
-    return plan_stream(family, line, questions=365)
+    return plan_watch(family, line, questions=365)
 
 
 def lived(plan: WatchPlan, values: np.ndarray, *, times: int = 40) -> float:
     truth, scores = values >= plan.settings.threshold, []
     for seed in range(times):
-        given = plan.settings.build(SeededEntropy(seed)).ask_many(values)
+        given = plan.vector(SeededEntropy(seed)).ask_many(values)
         hits = np.count_nonzero(given & truth[: len(given)])
         scores.append(2 * hits / (np.count_nonzero(given) + np.count_nonzero(truth)))
     return float(np.mean(scores))
@@ -38,15 +38,13 @@ def lived(plan: WatchPlan, values: np.ndarray, *, times: int = 40) -> float:
 
 def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
     plan = planned()
-    assert plan.settings.plan is not None
-    assert plan.settings.plan.contender == "exponential-kept"
+    assert plan.settings.contender == "exponential-kept"
     assert plan.settings.delta == 0.0
     assert "of 2 ways with the same pure guarantee it is expected to do best" in plan.reason
     past = Profile(tuple(np.linspace(0.1, 0.3, 365)), public=True)
     rationed = planned(known=Known(like=past))
     assert "shared out anew before each question" in rationed.reason
-    assert rationed.settings.plan is not None
-    assert rationed.settings.plan.contender == "exponential-rationed"
+    assert rationed.settings.contender == "exponential-rationed"
     assert planned(mechanism="laplace").reason.endswith("as asked.")
 
 
@@ -87,9 +85,7 @@ def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> No
 
 def test_knowledge_sharpens_the_plan() -> None:
     rare, often = planned(known=Known(expect=Fraction(1, 100))), planned(known=Known(expect=Fraction(4, 10)))
-    assert rare.settings.plan is not None
-    assert often.settings.plan is not None
-    assert rare.settings.plan.noise_spread < 0.5 * often.settings.plan.noise_spread
+    assert rare.settings.noise_spread < 0.5 * often.settings.noise_spread
     # A range bounds the values and does not say how many of them are high.
     wide = planned(known=Known(between=(0, 0.4)))
     assert wide.outlook is not None
@@ -111,14 +107,14 @@ def test_a_share_and_a_number_say_the_same() -> None:
 
 
 def test_a_plan_fits_a_table_with_the_same_or_a_smaller_sensitivity() -> None:
-    plan = planned().settings.plan
+    plan = planned().settings
     assert plan is not None
     smaller = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 6000, monotone=True)
-    again = plan_stream(smaller, Line(plan=plan), questions=365)
+    again = plan_watch(smaller, Line(plan=plan), questions=365)
     assert again.settings.family == smaller
-    assert again.settings.build(SeededEntropy(1)).watcher.family.sensitivity == 1 / 6000
+    assert again.vector(SeededEntropy(1)).watcher.family.sensitivity == 1 / 6000
     rounded = dp.QueryFamily(lower=0, upper=1, sensitivity=np.nextafter(1 / 5000, 1), monotone=True)
-    plan_stream(rounded, Line(plan=plan), questions=365)
+    plan_watch(rounded, Line(plan=plan), questions=365)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +126,10 @@ def test_a_plan_fits_a_table_with_the_same_or_a_smaller_sensitivity() -> None:
     ],
 )
 def test_a_plan_for_something_else_is_refused_in_words_that_differ(change: dict[str, Any], said: str) -> None:
-    plan = planned().settings.plan
+    plan = planned().settings
     facts: dict[str, Any] = {"lower": 0, "upper": 1, "sensitivity": 1 / 5000, "monotone": True}
     with pytest.raises(InvalidParameter, match=said) as refused:
-        plan_stream(dp.QueryFamily(**(facts | change)), Line(plan=plan), questions=365)
+        plan_watch(dp.QueryFamily(**(facts | change)), Line(plan=plan), questions=365)
     before, after = str(refused.value).split(", but ")[:2]
     assert before.split("is for ")[1] != after.split(";")[0].removeprefix("these are ")
     assert not set("ΔρΣ⊤⊥") & set(str(refused.value))

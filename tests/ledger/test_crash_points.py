@@ -13,7 +13,7 @@ import pytest
 
 from dpselect import QueryFamily
 from dpselect.dataset import Line
-from dpselect.dataset.watch import plan_stream
+from dpselect.dataset.watch_plan import plan_watch
 from dpselect.ledger import Asking, Ledger, Total
 
 _where = Path(__file__).with_name("test_many_processes.py")
@@ -87,7 +87,7 @@ def test_a_watch_repeats_what_it_showed_and_is_charged_for_it(made: Ledger, plac
     assert len(shown) > 20
     out = {line["question"]: line["answer"] for line in shown}
     line = Line(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
-    plan = plan_stream(QueryFamily(lower=0, upper=1, sensitivity=1e-4), line, questions=40)
+    plan = plan_watch(QueryFamily(lower=0, upper=1, sensitivity=1e-4), line, questions=40)
     for step in range(steps + 1):
         watch = plan.start(book=made, key=str(step))
         assert watch.kept is not None

@@ -19,7 +19,8 @@ from dpselect import Dataset, QueryFamily
 from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.dataset import Line, how_much, kept
-from dpselect.dataset.watch import Watch, WatchPlan, plan_stream
+from dpselect.dataset.watch import Watch
+from dpselect.dataset.watch_plan import WatchPlan, plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
@@ -73,7 +74,7 @@ def watch(homes: Dataset, **options: Any) -> Watch:
 
 def stream(budget: float = 0.5) -> WatchPlan:
     line = Line(threshold=0.5, budget=budget, noise=(0.05, 0.08))
-    return plan_stream(FAMILY, line, questions=40)
+    return plan_watch(FAMILY, line, questions=40)
 
 
 def answered(found: Watch, values: list[float]) -> list[bool]:
@@ -331,10 +332,10 @@ class TestTable:
         question, cost = {"verb": "watch"}, Loss(epsilon=0.5)
         with Ledger.open(place) as other:
             first = kept.KeptWatch(ledger, question, cost=cost)
-            vectors = [stream().settings.build(SYSTEM_ENTROPY, filter=first.filter)]
+            vectors = [stream().vector(SYSTEM_ENTROPY, filter=first.filter)]
             first.make_ready(vectors[0])
             second = kept.KeptWatch(other, question, cost=cost)
-            vectors.append(stream().settings.build(SYSTEM_ENTROPY, filter=second.filter))
+            vectors.append(stream().vector(SYSTEM_ENTROPY, filter=second.filter))
             for one, vector, value in zip((first, second), vectors, (1.0, 0.0), strict=True):
                 one.add(vector.ask(value).value == "above")
             assert ledger.balance().anchor.number == 2, "one reservation for both"
@@ -538,7 +539,7 @@ class TestDeclared:
         question, cost = {"verb": "watch"}, Loss(epsilon=0.5)
         with Ledger.open(place) as other:
             one, two = (kept.KeptWatch(book, question, cost=cost) for book in (zcdp, other))
-            vectors = [stream().settings.build(SYSTEM_ENTROPY) for _ in range(2)]
+            vectors = [stream().vector(SYSTEM_ENTROPY) for _ in range(2)]
             one.add(True)
             two.add(False)
             one.settle(vectors[0], ended=True)

@@ -157,9 +157,11 @@ def emit_verdict(noise: str) -> Callable[[str, bool, float], None]:
 def warn_of_the_line(plan: WatchPlan, *, as_json: bool) -> None:
     """Says on standard error when no value can be on both sides of the line."""
     from dpselect.cli.failures import say
+    from dpselect.dataset.watch_words import futility
 
-    if plan.futility is not None:
-        say(plan.futility, as_json=as_json, kind="warning")
+    futile = futility(plan)
+    if futile is not None:
+        say(futile, as_json=as_json, kind="warning")
 
 
 def show_answer(answer: Peak | Watch, *, as_json: bool, named: int | None = None) -> None:
@@ -194,10 +196,10 @@ def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
 
 def show_watch_plan(plan: WatchPlan, *, as_json: bool) -> None:
     """What a watch would cost and how good it would be; nothing was asked."""
-    with progress("Trying it on simulated data"):
-        found = plan.to_dict() if as_json else plan.entries()
-    if isinstance(found, dict):
-        emit(found)
+    from dpselect.dataset.watch_words import costs_and_accuracy
+
+    if as_json:
+        emit(plan.to_dict())
         return
     note = "No value was read, nothing was spent. F1 compares with the answers without noise; 1 is perfect."
-    entries("Dry run", found, note=note)
+    entries("Dry run", costs_and_accuracy(plan), note=note)

@@ -5,15 +5,27 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpselect.errors import InvalidData
+from cyclopts import Group, Parameter
+
+from dpselect.cli import screen, spent
+from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
+from dpselect.cli.options import Count, Family, Number, Periods, Run, Table
+from dpselect.errors import InvalidData, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
-    from dpselect.dataset.watch import Watch
+    from dpselect.dataset import Line, Watch, WatchPlan
+    from dpselect.ledger import Ledger
 
+#: How many questions a stream is planned for by default.
+_LENGTH = 365
+#: The data set of a ledger that is made for questions on standard input.
+_STANDARD_INPUT = "standard input"
 #: A line longer than this is no question.
 _LONGEST_LINE, _LONGEST_ID = 4096, 200
 _NUMBER = re.compile(r"(?P<digits>[+-]?(\d+/\d+|\d+\.?\d*|\.\d+))([eE](?P<exponent>[+-]?\d+))?")
@@ -21,6 +33,176 @@ _INFINITE = re.compile(r"[+-]?(inf(inity)?|∞)", re.IGNORECASE)
 #: Powers of ten up to here are worked out exactly.
 _LARGEST_EXPONENT = 20_000
 _RULE = 'a line must be a number, or {"value": number} with an optional "id"; it was refused and nothing was spent'
+
+
+@Parameter(name="*", group=Group("Questions on standard input", sort_key=6))
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """What is public about questions on standard input, beside --sensitivity and --monotone.
+
+    Parameters
+    ----------
+    lower
+        Least value; 0 if left out.
+    upper
+        Largest value; 1 if left out.
+    questions
+        How many questions the noise is planned for; 365 if left out.
+    """
+
+    lower: Number | None = None
+    upper: Number | None = None
+    questions: Count | None = None
+
+    def plan(self, line: Line, table: Table) -> WatchPlan:
+        """The plan for questions on standard input: as typed, or as planned before."""
+        from dpselect.dataset.watch_plan import plan_watch
+
+        length = _LENGTH if self.questions is None else self.questions
+        said = Family(sensitivity=table.sensitivity, lower=self.lower, upper=self.upper, monotone=table.monotone)
+        if line.plan is None:
+            with screen.progress("Trying the mechanisms on simulated data") as move:
+                return plan_watch(said.family(), line, questions=length, progress=move)
+        given = {"sensitivity": said.sensitivity, "lower": said.lower, "upper": said.upper}
+        refuse_given("--plan, which says it", **given, monotone=said.monotone or None)
+        return plan_watch(line.plan.family, line, questions=length)
+
+    @staticmethod
+    def refuse(table: Table, periods: Periods, run: Run) -> None:
+        """Options about a table mean nothing where none was named."""
+        own = ("sensitivity", "monotone", "ledger", "total")
+        given = {name: value for name, value in table.given().items() if name not in own}
+        sensitive = run.show_sensitive or None
+        here = "questions on standard input (no table was named)"
+        refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)
+
+
+@Parameter(name="*", group=Group("A budget that survives", sort_key=7))
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """With a ledger: which watch this is, and where it goes on.
+
+    Parameters
+    ----------
+    key
+        With --ledger: tells it from the same question asked before.
+    afresh
+        With --ledger: draw the same question again, and pay again.
+    onward
+        With --ledger, on standard input: the input goes on after the answers the ledger has, instead of starting again.
+    """
+
+    key: str | None = None
+    afresh: bool = False
+    onward: bool = False
+
+    @contextmanager
+    def book(self, table: Table, run: Run) -> Iterator[Ledger | None]:
+        """The ledger for questions on standard input, where one is named."""
+        from dpselect.dataset.book import open_book
+
+        if table.ledger is None:
+            refuse_given("questions without a ledger", total=table.total)
+            yield None
+            return
+        if run.seed is not None:
+            raise InvalidParameter("‹ledger› does not go with seeded noise: such answers are not private; leave it out")
+        found = open_book(table.ledger, name=_STANDARD_INPUT, total=table.total)
+        try:
+            yield found
+        finally:
+            found.close()
+
+    def tell(self, repeated: int) -> None:
+        """Where a watch that was started before takes up."""
+        answers = f"{repeated:,} answer{'s are' if repeated > 1 else ' is'} in the ledger already"
+        screen.notice(
+            f"{answers}: the input goes on with question {repeated + 1:,}"
+            if self.onward
+            else f"{answers} and repeated for the first lines, at no cost (--onward if the input goes on instead)",
+            style="dim",
+        )
+
+
+def answer_stream(plan: WatchPlan, table: Table, again: Again, run: Run) -> int:
+    """Answers the lines on standard input until they or the budget end, and then says how it ended."""
+    spent.begin(plan.budget, ledger=table.ledger is not None)
+    with again.book(table, run) as book:
+        spent.begin(plan.budget, ledger=book is not None, book=lambda: book)
+        answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)
+        answer.keep = run.report is not None
+        run.warn_of_a_seed()
+        if answer.kept is not None and answer.kept.repeated:
+            again.tell(answer.kept.repeated)
+        # Also where the reader or the person has left: answers that are out are known, and so is their cost.
+        with answer.abandoned_with_care():
+            refused = answer_lines(_standard_input(), answer, write=screen.emit)
+        answer.settle(ended=answer.ended)
+        if not run.as_json:
+            spent.say_left(book, plan.settings.epsilon, plan.settings.delta, at_most=True)
+    screen.emit(answer.to_dict())
+    run.keep(answer)
+    if answer.ended:
+        screen.notice(answer.exhaustion, style="red")
+        return BUDGET_EXHAUSTED
+    if refused:
+        lines = "1 line was" if refused == 1 else f"{refused:,} lines were"
+        screen.notice(f"error: {lines} refused; nothing was spent on what was refused", style="red")
+        return BAD_INPUT
+    return DONE
+
+
+def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping[str, Any]], None]) -> int:
+    """Answers until the input or the budget ends, and says how many lines were refused.
+
+    Empty lines are skipped. Once nothing more fits no further line is waited for.
+    """
+    refused, vector = 0, watch.vector
+    watch.ended = not watch.fits
+    if watch.ended:
+        return refused
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            question = read_line(text.strip())
+            repeated = watch.repeating
+            above = watch.ask(question.value, name=question.identity)
+        except InvalidData as failure:
+            refused += 1
+            write({"line": number, "error": str(failure)})
+            continue
+        named = {} if question.identity is None else {"id": question.identity}
+        write(
+            {
+                "line": number,
+                **named,
+                "answer": "above" if above else "below",
+                "spent": watch.cost,
+                "remaining": vector.remaining,
+                "noise": vector.noise,
+                **({"repeated": True} if repeated else {}),
+            }
+        )
+        watch.ended = not watch.fits
+        if watch.ended:
+            break
+    return refused
+
+
+def _standard_input() -> Iterable[str]:
+    """Lines as they come, whatever bytes they hold; a line without end is cut where no question is so long."""
+    if sys.stdin.isatty():
+        screen.notice("Reading questions from the keyboard, one number a line; end with Ctrl-D.", style="dim")
+    source = getattr(sys.stdin, "buffer", None)
+    if source is None:
+        yield from sys.stdin
+        return
+    while chunk := source.readline(1 << 16):
+        text = chunk.decode("utf-8", errors="replace")
+        yield text
+        while chunk and not chunk.endswith(b"\n"):
+            chunk = source.readline(1 << 16)
 
 
 class Question(NamedTuple):
@@ -106,41 +288,3 @@ def _identity(found: object) -> str | int | None:
     if found is None or (isinstance(found, str) and len(found) <= _LONGEST_ID):
         return found
     raise InvalidData(_RULE)
-
-
-def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping[str, Any]], None]) -> int:
-    """Answers until the input or the budget ends, and says how many lines were refused.
-
-    Empty lines are skipped. Once nothing more fits no further line is waited for.
-    """
-    refused, vector = 0, watch.vector
-    watch.ended = not watch.fits
-    if watch.ended:
-        return refused
-    for number, text in enumerate(lines, start=1):
-        if not text.strip():
-            continue
-        try:
-            question = read_line(text.strip())
-            repeated = watch.repeating
-            above = watch.ask(question.value, name=question.identity)
-        except InvalidData as failure:
-            refused += 1
-            write({"line": number, "error": str(failure)})
-            continue
-        named = {} if question.identity is None else {"id": question.identity}
-        write(
-            {
-                "line": number,
-                **named,
-                "answer": "above" if above else "below",
-                "spent": watch.cost,
-                "remaining": vector.remaining,
-                "noise": vector.noise,
-                **({"repeated": True} if repeated else {}),
-            }
-        )
-        watch.ended = not watch.fits
-        if watch.ended:
-            break
-    return refused

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 
 from dpselect.cli import screen, spent
-from dpselect.cli.again import Again
-from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
+from dpselect.cli.failures import BUDGET_EXHAUSTED, DONE
 from dpselect.cli.knowledge import Knowledge
-from dpselect.cli.options import AboveThreshold, Count, Data, Family, Number, Periods, Run, Table, Widths, places
+from dpselect.cli.options import AboveThreshold, Data, Number, Periods, Run, Table, Widths, places
 from dpselect.cli.plan import check_place
+from dpselect.cli.stream import Again, StreamOptions, answer_stream
 from dpselect.errors import InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
     from dpselect.dataset import Line, WatchPlan
 
-#: How many questions a stream is planned for by default.
-STREAM_LENGTH = 365
 #: The terminal names at most this many ⊤ where a page names them all. Without a page it names every one: answers are
 #: paid for once, and asking again would cost again.
 _NAMED = 60
@@ -74,11 +72,6 @@ class LineOptions:
     sigma_query: Number | None = None
     resample: Annotated[bool | None, Parameter(negative="--no-resample")] = None
 
-    def keep_plan(self, plan: WatchPlan) -> None:
-        """Writes the plan where that was asked for."""
-        if self.save_plan is not None:
-            screen.notice(f"Plan: {plan.save(self.save_plan)}", style="green")
-
     def check(self, *, inputs: Iterable[str | Path | None]) -> None:
         """Refuses a place for the plan that must not be written to, before anything is asked."""
         if self.save_plan is not None:
@@ -103,39 +96,6 @@ class LineOptions:
             how_much=self.how_much,
             plan=None if self.plan is None else load_plan(self.plan),
         )
-
-
-@Parameter(name="*", group=Group("Questions on standard input", sort_key=6))
-@dataclass(frozen=True, kw_only=True)
-class StreamOptions:
-    """What is public about questions on standard input, beside --sensitivity and --monotone.
-
-    Parameters
-    ----------
-    lower
-        Least value; 0 if left out.
-    upper
-        Largest value; 1 if left out.
-    questions
-        How many questions the noise is planned for; 365 if left out.
-    """
-
-    lower: Number | None = None
-    upper: Number | None = None
-    questions: Count | None = None
-
-    def plan(self, line: Line, table: Table) -> WatchPlan:
-        """The plan for questions on standard input: as typed, or as planned before."""
-        from dpselect.dataset.watch import plan_stream
-
-        length = STREAM_LENGTH if self.questions is None else self.questions
-        said = Family(sensitivity=table.sensitivity, lower=self.lower, upper=self.upper, monotone=table.monotone)
-        if line.plan is None:
-            with screen.progress("Trying the mechanisms on simulated data") as move:
-                return plan_stream(said.family(), line, questions=length, progress=move)
-        given = {"sensitivity": said.sensitivity, "lower": said.lower, "upper": said.upper}
-        refuse_given("--plan, which says it", **given, monotone=said.monotone or None)
-        return plan_stream(line.plan.family, line, questions=length)
 
 
 def watch(
@@ -172,21 +132,18 @@ def watch(
     # Persons, or a series: a table. Otherwise what comes is one question a line.
     rows = (table.user is not None and table.sensitivity is None) or table.maximum is not None
     if data == "-" and not rows:
-        _refuse_table(table, periods, run)
-        return _watch_stream(stream.plan(line, table), table, again, run, options)
+        stream.refuse(table, periods, run)
+        plan = stream.plan(line, table)
+        return answer_stream(plan, table, again, run) if _ready(plan, options, run) else DONE
     refuse_given("a table, whose periods say which they are", onward=again.onward or None)
     dataset = table.dataset(data, run, every=periods.every)
     candidates = periods.of(dataset)
     with screen.progress("Trying the mechanisms on simulated data") as move:
         plan = dataset.plan_watch(line, candidates, progress=move)
-    options.keep_plan(plan)
-    screen.warn_of_the_line(plan, as_json=run.as_json)
     if run.dry_run:
         dataset.check(candidates)
-        screen.show_watch_plan(plan, as_json=run.as_json)
+    if not _ready(plan, options, run):
         return DONE
-    plan.insist(anyway=options.anyway)
-    _tell(plan, run)
     run.warn_of_a_seed()
     spent.begin(plan.budget, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
     with screen.progress("Adding up the table") as move:
@@ -197,73 +154,21 @@ def watch(
     run.keep(answer)
     run.show_curator(answer)
     if not run.as_json:
-        spent.say_left(dataset.book, plan.settings.budget, plan.settings.delta, at_most=True)
+        spent.say_left(dataset.book, plan.settings.epsilon, plan.settings.delta, at_most=True)
     if answer.ended:
         screen.notice(answer.exhaustion, style="red")
     return BUDGET_EXHAUSTED if answer.ended else DONE
 
 
-def _tell(plan: WatchPlan, run: Run) -> None:
-    """What to expect, before anything is asked: to people; a machine finds it in the last record."""
-    if sys.stderr.isatty() and not run.as_json:
-        screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
-
-
-def _refuse_table(table: Table, periods: Periods, run: Run) -> None:
-    """Options about a table mean nothing where none was named."""
-    own = ("sensitivity", "monotone", "ledger", "total")
-    given = {name: value for name, value in table.given().items() if name not in own}
-    sensitive = run.show_sensitive or None
-    here = "questions on standard input (no table was named)"
-    refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)
-
-
-def _watch_stream(plan: WatchPlan, table: Table, again: Again, run: Run, options: LineOptions) -> int:
-    from dpselect.cli.stream import answer_lines
-
-    options.keep_plan(plan)
+def _ready(plan: WatchPlan, options: LineOptions, run: Run) -> bool:
+    """Keeps and shows the plan as asked for, refuses what would be no use; whether the questions are to be asked."""
+    if options.save_plan is not None:
+        screen.notice(f"Plan: {plan.save(options.save_plan)}", style="green")
     screen.warn_of_the_line(plan, as_json=run.as_json)
     if run.dry_run:
         screen.show_watch_plan(plan, as_json=run.as_json)
-        return DONE
+        return False
     plan.insist(anyway=options.anyway)
-    _tell(plan, run)
-    spent.begin(plan.budget, ledger=table.ledger is not None)
-    with again.book(table, run) as book:
-        spent.begin(plan.budget, ledger=book is not None, book=lambda: book)
-        answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)
-        answer.keep = run.report is not None
-        run.warn_of_a_seed()
-        if answer.kept is not None and answer.kept.repeated:
-            again.tell(answer.kept.repeated)
-        # Also where the reader or the person has left: answers that are out are known, and so is their cost.
-        with answer.abandoned_with_care():
-            refused = answer_lines(_standard_input(), answer, write=screen.emit)
-        answer.settle(ended=answer.ended)
-        if not run.as_json:
-            spent.say_left(book, plan.settings.budget, plan.settings.delta, at_most=True)
-    screen.emit(answer.to_dict())
-    run.keep(answer)
-    if answer.ended:
-        screen.notice(answer.exhaustion, style="red")
-        return BUDGET_EXHAUSTED
-    if refused:
-        lines = "1 line was" if refused == 1 else f"{refused:,} lines were"
-        screen.notice(f"error: {lines} refused; nothing was spent on what was refused", style="red")
-        return BAD_INPUT
-    return DONE
-
-
-def _standard_input() -> Iterable[str]:
-    """Lines as they come, whatever bytes they hold; a line without end is cut where no question is so long."""
-    if sys.stdin.isatty():
-        screen.notice("Reading questions from the keyboard, one number a line; end with Ctrl-D.", style="dim")
-    source = getattr(sys.stdin, "buffer", None)
-    if source is None:
-        yield from sys.stdin
-        return
-    while chunk := source.readline(1 << 16):
-        text = chunk.decode("utf-8", errors="replace")
-        yield text
-        while chunk and not chunk.endswith(b"\n"):
-            chunk = source.readline(1 << 16)
+    if sys.stderr.isatty() and not run.as_json:  # a machine finds it in the last record
+        screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
+    return True

@@ -12,6 +12,7 @@ from dpselect.dataset.dataset import Dataset
 from dpselect.dataset.known import Known
 from dpselect.dataset.line import Line
 from dpselect.dataset.peak import Peak, PeakPlan
-from dpselect.dataset.watch import Watch, WatchPlan
+from dpselect.dataset.watch import Watch
+from dpselect.dataset.watch_plan import WatchPlan
 
 __all__ = ["Answer", "Dataset", "Known", "Line", "Peak", "PeakPlan", "Watch", "WatchPlan"]

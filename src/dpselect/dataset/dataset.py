@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
     from dpselect.dataset.line import Line
     from dpselect.dataset.peak import Peak, PeakPlan
-    from dpselect.dataset.watch import Watch, WatchPlan
+    from dpselect.dataset.watch import Watch
+    from dpselect.dataset.watch_plan import WatchPlan
     from dpselect.ledger import Ledger
     from dpselect.mechanisms.selection import Goal
     from dpselect.noise.entropy import Entropy
@@ -209,7 +210,9 @@ class Dataset(Facts):
         """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""
         from dpselect.dataset.watch_plan import plan_watch
 
-        return plan_watch(self, line, candidates, progress=progress)
+        public = self.public_side(candidates)
+        where: dict[str, Any] = {"dataset": self, "candidates": candidates, "unit": public.natural_unit}
+        return plan_watch(public.family, line, questions=len(public), progress=progress, **where)
 
     def plan(
         self, *, start: str | None = None, end: str | None = None, every: Every | None = None, **asked: Any

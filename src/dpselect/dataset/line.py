@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpselect.dataset.how_much import share
 from dpselect.dataset.known import Known
@@ -15,11 +15,7 @@ from dpselect.report.rounding import no_more_than
 from dpselect.report.words import shown
 
 if TYPE_CHECKING:
-    from dpselect.composition.filter import Filter
-    from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.dataset.published import PublishedVector
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-    from dpselect.noise.entropy import Entropy
     from dpselect.planning import Job, Plan
     from dpselect.privacy.family import QueryFamily
 
@@ -106,6 +102,7 @@ class Line:
 
     def _check_kinds(self) -> None:
         from dpselect.planning import Plan
+        from dpselect.tables.question import exact_number
 
         for name, kind in (
             ("known", Known),
@@ -122,6 +119,9 @@ class Line:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, tuple | list) and len(value) == 2):
                 raise refuse(name, value, "two numbers")
+        for name, value in zip(("sigma_threshold", "sigma_query"), self.noise or (), strict=False):
+            if value is not None and exact_number(name, value) <= 0:
+                raise refuse(name, value, "positive")
 
     @property
     def by_hand(self) -> bool:
@@ -188,30 +188,33 @@ class Line:
             return pure
         return (*pure, _PUBLISHED) if whole else (*pure, *_APPROXIMATE)
 
-    def settings(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Settings:
-        """Noise as stated by hand, or by the plain rule, on the scale of the queries."""
-        expect = self.expected_above(questions=questions)
+    def stated_noise(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Plan:
+        """What a plan says; otherwise Gaussian noise as stated by hand, or by the plain rule, for these queries."""
+        from dpselect.planning import Plan
+
         if self.plan is not None:
-            return planned(self.plan, family, unit=unit)
-        threshold = self.on_scale(unit)
-        resample = self.resample is not False
+            return self.plan.fitted(family, unit=float(unit))
+        threshold, resample = self.on_scale(unit), self.resample is not False
         clip = None if self.clip is None else (float(_exact(self.clip[0]) / unit), float(_exact(self.clip[1]) / unit))
         near = family if clip is None else self._near(family, threshold, clip, unit=unit)
         if self.noise is None:
-            found = usual_noise(
-                near,
-                threshold=threshold,
-                budget=self.part,
-                questions=questions,
-                above=expect,
-                resample=resample,
-            )
-            noise = found.sigma_threshold, found.sigma_query
+            above = self.expected_above(questions=questions)
+            scales = usual_noise(
+                near, threshold=threshold, budget=self.part, questions=questions, above=above, resample=resample
+            ).scales
         else:
-            of_line, of_question = float(_exact(self.noise[0]) / unit), self.noise[1]
-            usual = usual_ratio(family) * of_line
-            noise = of_line, usual if of_question is None else float(_exact(of_question) / unit)
-        return Settings(family=family, threshold=threshold, budget=self.part, clip=clip, resample=resample, noise=noise)
+            of_line, of_question = (None if one is None else float(_exact(one) / unit) for one in self.noise)
+            scales = of_line or 0.0, usual_ratio(family) * (of_line or 0.0) if of_question is None else of_question
+        parameters = dict(zip(("scale_threshold", "scale_query"), scales, strict=True))
+        return Plan(
+            contender=f"sparse-{'fresh' if resample else 'kept'}{'' if clip is None else '-clipped'}",
+            asked="crossings",
+            family=family,
+            count=questions,
+            epsilon=self.part,
+            threshold=threshold,
+            parameters=parameters if clip is None else {**parameters, "clip_below": clip[0], "clip_above": clip[1]},
+        )
 
     def _near(self, family: QueryFamily, threshold: float, clip: tuple[float, float], *, unit: Fraction) -> QueryFamily:
         """The family cut around the line; a refusal speaks in the readings' unit."""
@@ -230,80 +233,6 @@ class Line:
 
 def _exact(value: Number) -> Fraction:
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Everything public about the names, on the scale of the queries; ``noise`` or a ``plan`` says which mechanism."""
-
-    family: QueryFamily
-    threshold: float
-    budget: float
-    delta: float = 0.0
-    clip: tuple[float, float] | None
-    resample: bool
-    noise: tuple[float, float] | None = None
-    plan: Plan | None = None
-
-    def build(self, entropy: Entropy, *, filter: Filter | None = None) -> SparseVector | PublishedVector:
-        """What answers, with this source of noise: a sparse vector, on its own budget or another ``filter``'s."""
-        from dpselect.composition.sparse_vector import SparseVector
-        from dpselect.dataset.published import PublishedVector
-        from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-
-        # Values outside the range are cut to it: refusing them would say something about the data.
-        if self.plan is not None:
-            made: Any = self.plan.mechanism(entropy=entropy, outside="clip", filter=filter)
-            if isinstance(made, SparseVector):
-                return made
-            return PublishedVector(made, threshold=self.threshold, count=self.plan.count, entropy=entropy)
-        of_line, of_question = self.noise or (0.0, 0.0)
-        watcher = GaussianAboveThreshold(
-            self.family, threshold=self.threshold, sigma_threshold=of_line, sigma_query=of_question
-        )
-        return SparseVector(
-            watcher,
-            budget=self.budget if filter is None else None,
-            filter=filter,
-            resample=self.resample,
-            clip=self.clip,
-            outside="clip",
-            entropy=entropy,
-        )
-
-    def as_plan(self, *, questions: int) -> Plan:
-        """The same as a plan of the contender it is."""
-        from dpselect.planning import Plan
-
-        if self.plan is not None:
-            return self.plan
-        kind = f"sparse-{'fresh' if self.resample else 'kept'}{'' if self.clip is None else '-clipped'}"
-        parameters = dict(zip(("scale_threshold", "scale_query"), self.noise or (), strict=False))
-        if self.clip is not None:
-            parameters |= {"clip_below": self.clip[0], "clip_above": self.clip[1]}
-        return Plan(
-            contender=kind,
-            asked="crossings",
-            family=self.family,
-            count=questions,
-            epsilon=self.budget,
-            threshold=self.threshold,
-            parameters=parameters,
-        )
-
-
-def planned(plan: Plan, family: QueryFamily, *, unit: Fraction) -> Settings:
-    """What a plan says, for queries of this family: the same range and unit, and Δ at most the plan's."""
-    fitted = plan.fitted(family, unit=float(unit))
-    return Settings(
-        family=family,
-        threshold=float(plan.threshold or 0.0),
-        budget=plan.epsilon,
-        delta=plan.delta,
-        clip=None if plan.sparse is None else plan.sparse_parameters.clip,
-        resample=plan.sparse is not None and plan.sparse.resample,
-        plan=fitted,
-    )
 
 
 def usual_ratio(family: QueryFamily) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
-    from dpselect.dataset.line import Line, Settings
+    from dpselect.dataset.line import Line
     from dpselect.planning import Plan, Prediction
     from dpselect.privacy.family import QueryFamily
 
@@ -126,12 +126,11 @@ def _promise(best: float) -> Callable[[Plan], tuple[bool, float]]:
     return key
 
 
-def foresee(line: Line, settings: Settings, *, questions: int, unit: Fraction) -> Outlook | None:
-    """How settings that were stated by hand, or planned before, are expected to do on what is known."""
+def foresee(line: Line, plan: Plan, *, questions: int, unit: Fraction) -> Outlook | None:
+    """How noise that was stated by hand, or planned before, is expected to do on what is known."""
     from dpselect.planning import Job
     from dpselect.planning.tuning import StreamTuner
 
-    plan = settings.as_plan(questions=questions)
     if plan.prediction is not None and plan.prediction.guess is not None:
         return Outlook(prediction=plan.prediction, questions=plan.count)
     if line.plan is None:
@@ -141,7 +140,7 @@ def foresee(line: Line, settings: Settings, *, questions: int, unit: Fraction) -
         job = Job(asked="crossings", family=plan.family, count=questions, **promise)
     if job is None or plan.sparse is None:
         return None
-    found = StreamTuner(job, plan.sparse, epsilon=settings.budget).predict(plan.sparse_parameters)
+    found = StreamTuner(job, plan.sparse, epsilon=plan.epsilon).predict(plan.sparse_parameters)
     return Outlook(prediction=found, questions=questions)
 
 

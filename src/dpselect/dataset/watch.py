@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset import how_much
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
-from dpselect.dataset.watch_plan import WatchPlan, plan_stream, plan_watch
-from dpselect.errors import BudgetExhausted
+from dpselect.dataset.watch_words import noise, report
+from dpselect.errors import BudgetExhausted, InvalidData, refuse_given
 from dpselect.mechanisms.outcomes import Verdict
-from dpselect.report.guarantee import Guarantee
-from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
+from dpselect.noise.entropy import SYSTEM_ENTROPY
+from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most
-from dpselect.report.words import plural
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.dataset.kept import KeptWatch
     from dpselect.dataset.published import PublishedVector
+    from dpselect.dataset.watch_plan import WatchPlan
+    from dpselect.ledger import Ledger
     from dpselect.noise.entropy import Entropy
-    from dpselect.report.record import Entry
+    from dpselect.report.record import Report
     from dpselect.tables import BoundedQuery, CuratorReport
 
 #: So many values fit an entry of a ledger, however long their numbers are.
 MOST_VALUES = 2000
-
-__all__ = ["Watch", "WatchPlan", "plan_stream", "plan_watch"]
 
 
 @dataclass(kw_only=True, repr=False)
@@ -66,8 +66,9 @@ class Watch(Answer):
     kept: KeptWatch | None = None
     #: How many were answered ⊤.
     count: int = 0
+    #: Why the values are missing, where they were asked for.
+    without_values: str = ""
     _spent_on_values: float = 0.0
-    _without_values: str = ""
 
     def __repr__(self) -> str:
         return f"<Watch {self.count} of {self.answered} above {self.plan.line}>"
@@ -143,12 +144,12 @@ class Watch(Answer):
         if self.kept is None:
             self._spent_on_values, self.amounts = plan.asked.part, draw()
         elif len(named) > MOST_VALUES:  # known before they are drawn: that drawn ones are refused would tell of them
-            self._without_values = "they are more than an entry of the ledger holds"
+            self.without_values = "they are more than an entry of the ledger holds"
         else:
             try:
                 self.amounts = self.kept.values(draw, read=read)
             except BudgetExhausted:  # the names stand
-                self._without_values = "others have used what was left in the ledger"
+                self.without_values = "others have used what was left in the ledger"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -184,7 +185,7 @@ class Watch(Answer):
             "spent": self.cost,
             "budget": plan.shown_budget,
             "noise": self.vector.noise,
-            "mechanism": plan.mechanism,
+            "mechanism": plan.settings.contender,
             "reason": plan.reason,
             **({} if plan.outlook is None else plan.outlook.to_dict()),
             **kept,
@@ -193,89 +194,88 @@ class Watch(Answer):
 
     def as_report(self, *, named: int | None = None) -> Report:
         """The answers for people; with ``named``, only so many of those above are listed by name."""
-        plan, dataset = self.plan, self.plan.dataset
-        what = "the value" if dataset is None else dataset.measured(plan.candidates)
-        several = plural(plan.period)
-        found = Finding(
-            question=f"For which {several} is {what} at or above {plan.line}?",
-            answer=f"{self.count:,} of {self.answered:,} {several}",
-            details=self._details(named),
-            spending=Spending(
-                # The values are drawn after the last answer, and their share belongs to what is shown.
-                spent=(*self.spent[:-1], max(self.spent[-1], self.cost)) if self.amounts else tuple(self.spent),
-                above=tuple(self.above),
-                budget=plan.budget,
-                first=self.name(0),
-                last=self.name(max(0, self.answered - 1)),
-                labels=() if plan.candidates is None else tuple(plan.candidates.labels),
-            ),
-        )
-        return Report(
-            title=f"When is {plan.line} crossed?",
-            findings=(found,),
-            guarantee=Guarantee(
-                epsilon=plan.budget,
-                delta=plan.settings.delta,
-                neighbours="declared" if dataset is None else dataset.neighbours,
-                noise=self.vector.noise,
-            ),
-            parameters=(
-                *plan.parameters(),
-                *(() if self.kept is None else (("Ledger entry", f"{self.kept.number:,}"),)),
-            ),
-            notes=tuple(self._notes()),
-            made=datetime.now(UTC).astimezone(),
-        )
+        return report(self, named=named)
 
-    def _details(self, named: int | None) -> tuple[Entry, ...]:
-        plan, names = self.plan, list(self.labels)
-        if self.amounts:
-            within = self.margin or 0.0
-            names = [f"{name} ({how_much.told(one, within)})" for name, one in zip(names, self.amounts, strict=True)]
-        rest = 0 if named is None else max(0, len(names) - named)
-        listed = ", ".join(names[:named]) + (f" and {rest} more, all of them on the page" if rest else "")
-        details = [("Above", listed)] if names else []
-        if plan.asked.how_much and names:
-            unit = "" if plan.dataset is None or plan.dataset.unit is None else f"in {plan.dataset.unit}; "
-            meaning = f"{unit}{how_much.MEANING}" if self.amounts else f"not given: {self._without_values}"
-            details.append(("How much", meaning))
-        if self.ended:
-            details.append(("Not asked", f"everything from {self.name(self.answered)} on: the budget ended"))
-        details.append(("Cost of these answers", f"ε = {at_most(self.cost)} of {at_most(plan.budget)}"))
-        details.append(("Expected", f"{plan.expectation}."))
-        return tuple(details)
 
-    def _notes(self) -> Iterator[str]:
-        plan, dataset, kept = self.plan, self.plan.dataset, self.kept
-        yield "Near the line an answer may fall on the wrong side: that is what protects people."
-        if not plan.useful:
-            yield "Asked for although this is hardly better than a guess: do not build on these answers."
-        if dataset is None or dataset.is_series:
-            yield "The curator vouches for what one person can change."
-        if dataset is not None and plan.candidates is not None:
-            yield from dataset.cautions(plan.candidates)
-        if kept is not None and kept.repeated:
-            which = "These answers" if kept.repeated >= self.answered else f"The first {kept.repeated:,} answers"
-            when = "" if kept.since is None else f" on {kept.since[:10]} at {kept.since[11:16]} UTC"
-            yield (
-                f"{which} were first given{when}: they are repeated, and cost nothing now. The rows may have changed "
-                "since."
-            )
-            if kept.answers.by_then != kept.answers.by:
-                yield "They were drawn with other noise than would be used now; what is expected is said of now."
-        if kept is None:
-            yield "The budget holds for this command alone: earlier answers from the same data add to it."
-            yield self._into_the_sum()
-            if self.vector.noise != "reproducible":
-                yield NOBODY_REMEMBERS
+def start(
+    plan: WatchPlan,
+    entropy: Entropy | None = None,
+    *,
+    book: Ledger | None = None,
+    key: str | None = None,
+    afresh: bool = False,
+    onward: bool = False,
+    at_once: bool = True,
+) -> Watch:
+    """Charges the budget and starts the watch; nothing is asked yet.
 
-    def _into_the_sum(self) -> str:
-        """Which of the two numbers counts beside other answers about the same people (THEORY §4)."""
-        if self.vector.noise == "reproducible":
-            return NOTHING_TO_ADD
-        if self.plan.settings.delta > 0:
-            return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
-        return (
-            f"Into the running sum goes the guarantee, ε = {at_most(self.plan.budget)}; the smaller cost of "
-            "these answers only under a limit set beforehand in which the whole budget still fitted."
-        )
+    With a ledger (the data set's, or ``book``) what the first questions can cost is charged now, and the same watch
+    asked again finds its answers; ``key`` and ``afresh`` are those of :meth:`Dataset.peak`. With ``onward`` the
+    questions to come go on after those that were answered before. ``at_once`` says that answers are shown before
+    all of them are there.
+    """
+    from dpselect.dataset.kept import KeptWatch
+
+    source, dataset = entropy or SYSTEM_ENTROPY, plan.dataset
+    if dataset is not None:
+        source, book = dataset.entropy or source, dataset.book
+    if book is None:
+        refuse_given("a watch without a ledger, which is always asked anew", key=key, afresh=afresh or None)
+        refuse_given("a watch without a ledger", onward=onward or None)
+        if dataset is not None:
+            dataset.budget.charge(plan.budget, plan.settings.delta)
+        return Watch(plan=plan, vector=plan.vector(source))
+    # A key nobody can have: the watch is another one, and paid again.
+    mark = f"afresh {secrets.token_hex(16)}" if afresh else key
+    worst = Loss(epsilon=plan.settings.epsilon, delta=plan.settings.delta)
+    values = Loss(epsilon=plan.asked.part) if plan.asked.how_much else None
+    kept = KeptWatch(
+        book, plan.question(), cost=worst, values=values, key=mark, onward=onward, at_once=at_once, by=dict(noise(plan))
+    )
+    watch = Watch(plan=plan, vector=plan.vector(source, filter=kept.filter), kept=kept)
+    if plan.candidates is None or kept.repeated < len(plan.candidates):
+        kept.make_ready(watch.vector)
+    return watch
+
+
+def ask_about_each(
+    plan: WatchPlan,
+    *,
+    progress: Callable[[float], None] | None = None,
+    each: Callable[[str, bool, float], None] = lambda _name, _above, _spent: None,
+    key: str | None = None,
+    afresh: bool = False,
+    anyway: bool = False,
+) -> Watch:
+    """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
+
+    Answers that would hardly be better than a guess are refused and cost nothing, unless asked for ``anyway``.
+    Columns that are not there are refused before the charge. ``each`` is told the period, whether it is above, and
+    what was spent by then, as soon as it may be shown: with a ledger, once the ledger has it. ``key`` and
+    ``afresh`` are those of :meth:`start`. What is interrupted keeps the answers that were drawn: asked again, the
+    watch goes on behind them.
+    """
+    if plan.dataset is None or plan.candidates is None:
+        raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
+    dataset, candidates = plan.dataset, plan.candidates
+    plan.insist(anyway=anyway)
+    dataset.check(candidates)
+    # Nothing is shown before the ledger has all of it.
+    watch = start(plan, key=key, afresh=afresh, at_once=False)
+    read = functools.cache(lambda: dataset.read(candidates, progress=progress))
+    watch.examine = lambda: read().curator_report
+    with watch.abandoned_with_care():
+        while watch.answered < len(candidates) and watch.fits:
+            place = watch.answered
+            above = watch.ask(0.0 if watch.repeating else read().values[place].item())
+            if watch.kept is None:
+                each(watch.name(place), above, watch.spent[place])
+        watch.ended = watch.answered < len(candidates)
+        watch.settle(ended=True)
+        if plan.asked.how_much:
+            watch.add_amounts(read, entropy=dataset.entropy or SYSTEM_ENTROPY)
+    if watch.kept is not None:
+        tops = set(watch.above)
+        for place in range(watch.answered):
+            each(watch.name(place), place in tops, watch.spent[place])
+    return watch

@@ -1,0 +1,221 @@
+"""A watch in words: why this noise, what to expect, what it would cost; and the report of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from dpselect.dataset import how_much
+from dpselect.dataset.book import NOBODY_REMEMBERS
+from dpselect.dataset.outlook import remedy
+from dpselect.report.guarantee import Guarantee
+from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
+from dpselect.report.rounding import at_most
+from dpselect.report.words import percent, plural
+
+if TYPE_CHECKING:
+    from dpselect.dataset.watch import Watch
+    from dpselect.dataset.watch_plan import WatchPlan
+    from dpselect.report.record import Entry
+
+
+def reason(plan: WatchPlan) -> str:
+    """Which mechanism is used, and why, in a sentence."""
+    law, _, _ = plan.noise
+    drawn = f"anew after each {plan.period} that is named" if plan.resample else f"once for all {plural(plan.period)}"
+    where = f", around the line drawn {drawn}"
+    if plan.published:
+        where = f" on every {plan.period}'s value, which is then compared with the line"
+    title = f"{law[0].upper()}{law[1:]} noise{where}"
+    if plan.asked.plan is not None:
+        return f"{title}: as planned."
+    if plan.outlook is None or not plan.outlook.chosen:
+        return f"{title}: as asked."
+    if plan.outlook.tried == 1:
+        return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
+    promise = "the same pure guarantee" if not plan.asked.delta else "a guarantee within the same ε and δ"
+    unused = plan.asked.delta and not plan.settings.delta
+    why = " δ is not used: a way without it is expected to do best." if unused else ""
+    return f"{title}: of {plan.outlook.tried} ways with {promise} it is expected to do best.{why}"
+
+
+def expectation(plan: WatchPlan) -> str:
+    """How good the answers are expected to be, beside a guess, in the readings' unit."""
+    if plan.outlook is None:
+        return "nothing: no value can be on both sides of the line"
+    spread = plan.settings.noise_spread * float(plan.unit)
+    blurred = ("about " if plan.rationed else "") + plan.with_unit(at_most(spread, digits=3))
+    told = f"{plan.outlook.in_words}. The noise around the line has a standard deviation of {blurred}"
+    if not plan.asked.how_much:
+        return told
+    within = plan.with_unit(at_most(plan.margin(plan.expected_above), digits=2))
+    return f"{told}; were {plan.expected_above:,} named, their values would be given to within ± {within}"
+
+
+def futility(plan: WatchPlan) -> str | None:
+    """What to say where no value can be on both sides of the line."""
+    family, unit, threshold = plan.settings.family, float(plan.unit), plan.threshold
+    if family.lower <= threshold <= family.upper:
+        return None
+    side, every = ("above", "below") if threshold > family.upper else ("below", "above")
+    ends = f"[{family.lower * unit:.10g}, {family.upper * unit:.10g}]"
+    return (
+        f"the line at {plan.line} lies {side} everything a question can be, {ends}: without noise every answer "
+        f"would be {every}, and the budget is spent on noise alone"
+    )
+
+
+def refusal(plan: WatchPlan) -> str:
+    """What to say, and what to do, where the answers would hardly be better than a guess."""
+    if plan.outlook is None:
+        return f"{futility(plan)}; nothing was spent (‹anyway› to insist)"
+    told = remedy(plan.asked, plan.settings.family, questions=plan.questions, unit=plan.unit)
+    return (
+        f"the answers would hardly be better than a guess: expected is {expectation(plan)}. {told[0].upper()}"
+        f"{told[1:]}; nothing was spent (‹anyway› to insist)"
+    )
+
+
+def costs_and_accuracy(plan: WatchPlan) -> list[Entry]:
+    """What a dry run shows."""
+    said = (f"Cost if no {plan.period} is above", f"Cost of {plan.gap - 1:,} below and 1 above")
+    rows = [*parameters(plan)]
+    delta = f", δ = {at_most(plan.settings.delta)}" if plan.settings.delta else ""
+    half = ", half of ε for values" if plan.asked.how_much else ""
+    rows.append(("Budget", f"ε = {at_most(plan.budget)}{delta}{half}"))
+    if plan.weakness is not None:
+        rows.append(("Note", plan.weakness))
+    rows += [(name, f"ε = {at_most(cost)}") for name, cost in zip(said, plan.costs.values(), strict=False)]
+    rows.append(("Expected", f"{expectation(plan)}."))
+    if plan.outlook is not None:
+        found = plan.outlook.prediction
+        answered = percent(found.answered / plan.outlook.questions)
+        rows.append(("Of it answered", f"{answered} of the questions, for ε = {at_most(found.spent)}"))
+    grounds = "the plan says so" if plan.asked.plan is not None else plan.asked.known.in_words(period=plan.period)
+    rows.append(("On the grounds that", grounds))
+    if not plan.useful:
+        rows.append(("Advice", "Hardly better than a guess: refused, unless insisted on."))
+    return rows
+
+
+def parameters(plan: WatchPlan) -> list[Entry]:
+    """The public parameters."""
+    family, unit = plan.settings.family, float(plan.unit)
+    ends = f"from {family.lower * unit:.10g} to {plan.with_unit(f'{family.upper * unit:.10g}')}"
+    return [*about_data(plan), ("Values", ends), ("Line", plan.line), ("Mechanism", reason(plan)), *noise(plan)]
+
+
+def about_data(plan: WatchPlan) -> list[Entry]:
+    """What is watched."""
+    if plan.dataset is not None and plan.candidates is not None:
+        return list(plan.dataset.parameters(plan.candidates))
+    moves = at_most(plan.settings.family.sensitivity)
+    return [("Data", "questions on standard input"), ("One person", f"changes each value by at most {moves}")]
+
+
+def noise(plan: WatchPlan) -> list[Entry]:
+    """How the answers are drawn, as a ledger keeps it beside them."""
+    law, of_line, of_question = plan.noise
+    word, rows = "standard deviation" if law == "Gaussian" else "scale", []
+    found = None if plan.published else plan.settings.sparse_parameters
+    if found is not None and found.clip is not None:
+        low, high = (width * float(plan.unit) for width in found.clip)
+        rows.append(("Values cut to", f"{low:.4g} below and {plan.with_unit(f'{high:.4g}')} above the line"))
+    if of_line:
+        rows.append(("Noise of the line", f"{law}, {word} {plan.with_unit(at_most(of_line))}"))
+    rows.append((f"Noise of each {plan.period}", f"{law}, {word} {plan.with_unit(at_most(of_question))}"))
+    if found is not None and found.expected is not None:
+        about = f"for about {sum(found.expected):.3g} {found.rare} the line"
+        rows.append(("Rationed", f"{about}; the noise stated is that of the first {plan.period}"))
+    return rows
+
+
+def report(watch: Watch, *, named: int | None = None) -> Report:
+    """The answers; with ``named``, only so many of those above are listed by name."""
+    plan, dataset = watch.plan, watch.plan.dataset
+    what = "the value" if dataset is None else dataset.measured(plan.candidates)
+    several = plural(plan.period)
+    found = Finding(
+        question=f"For which {several} is {what} at or above {plan.line}?",
+        answer=f"{watch.count:,} of {watch.answered:,} {several}",
+        details=tuple(_details(watch, named)),
+        spending=Spending(
+            # The values are drawn after the last answer, and their share belongs to what is shown.
+            spent=(*watch.spent[:-1], max(watch.spent[-1], watch.cost)) if watch.amounts else tuple(watch.spent),
+            above=tuple(watch.above),
+            budget=plan.budget,
+            first=watch.name(0),
+            last=watch.name(max(0, watch.answered - 1)),
+            labels=() if plan.candidates is None else tuple(plan.candidates.labels),
+        ),
+    )
+    return Report(
+        title=f"When is {plan.line} crossed?",
+        findings=(found,),
+        guarantee=Guarantee(
+            epsilon=plan.budget,
+            delta=plan.settings.delta,
+            neighbours="declared" if dataset is None else dataset.neighbours,
+            noise=watch.vector.noise,
+        ),
+        parameters=(
+            *parameters(plan),
+            *(() if watch.kept is None else (("Ledger entry", f"{watch.kept.number:,}"),)),
+        ),
+        notes=tuple(_notes(watch)),
+        made=datetime.now(UTC).astimezone(),
+    )
+
+
+def _details(watch: Watch, named: int | None) -> Iterator[Entry]:
+    plan, names = watch.plan, list(watch.labels)
+    if watch.amounts:
+        within = watch.margin or 0.0
+        names = [f"{name} ({how_much.told(one, within)})" for name, one in zip(names, watch.amounts, strict=True)]
+    rest = 0 if named is None else max(0, len(names) - named)
+    if names:
+        yield "Above", ", ".join(names[:named]) + (f" and {rest} more, all of them on the page" if rest else "")
+    if plan.asked.how_much and names:
+        unit = "" if plan.dataset is None or plan.dataset.unit is None else f"in {plan.dataset.unit}; "
+        yield "How much", f"{unit}{how_much.MEANING}" if watch.amounts else f"not given: {watch.without_values}"
+    if watch.ended:
+        yield "Not asked", f"everything from {watch.name(watch.answered)} on: the budget ended"
+    yield "Cost of these answers", f"ε = {at_most(watch.cost)} of {at_most(plan.budget)}"
+    yield "Expected", f"{expectation(plan)}."
+
+
+def _notes(watch: Watch) -> Iterator[str]:
+    plan, dataset, kept = watch.plan, watch.plan.dataset, watch.kept
+    yield "Near the line an answer may fall on the wrong side: that is what protects people."
+    if not plan.useful:
+        yield "Asked for although this is hardly better than a guess: do not build on these answers."
+    if dataset is None or dataset.is_series:
+        yield "The curator vouches for what one person can change."
+    if dataset is not None and plan.candidates is not None:
+        yield from dataset.cautions(plan.candidates)
+    if kept is not None and kept.repeated:
+        which = "These answers" if kept.repeated >= watch.answered else f"The first {kept.repeated:,} answers"
+        when = "" if kept.since is None else f" on {kept.since[:10]} at {kept.since[11:16]} UTC"
+        yield (
+            f"{which} were first given{when}: they are repeated, and cost nothing now. The rows may have changed since."
+        )
+        if kept.answers.by_then != kept.answers.by:
+            yield "They were drawn with other noise than would be used now; what is expected is said of now."
+    if kept is None:
+        yield "The budget holds for this command alone: earlier answers from the same data add to it."
+        yield _into_the_sum(watch)
+        if watch.vector.noise != "reproducible":
+            yield NOBODY_REMEMBERS
+
+
+def _into_the_sum(watch: Watch) -> str:
+    """Which of the two numbers counts beside other answers about the same people (THEORY §4)."""
+    if watch.vector.noise == "reproducible":
+        return NOTHING_TO_ADD
+    if watch.plan.settings.delta > 0:
+        return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
+    return (
+        f"Into the running sum goes the guarantee, ε = {at_most(watch.plan.budget)}; the smaller cost of "
+        "these answers only under a limit set beforehand in which the whole budget still fitted."
+    )
