@@ -51,7 +51,7 @@ def test_many_above_a_line_are_released_and_the_ledger_is_charged_both_numbers(s
     asked: dict[str, Any] = {"threshold": 50, "budget": Fraction(1, 2), "known": Known(expect=Fraction(1, 2)), **WITHIN}
     pure = opened(series).plan(**asked)
     plan = opened(series, ledger=book).plan(**asked, delta=DELTA)
-    assert plan.mechanism == "gaussian-release"
+    assert plan.settings.contender == "gaussian-release"
     assert plan.outlook is not None
     assert pure.outlook is not None
     assert plan.outlook.prediction.score > pure.outlook.prediction.score + 0.01
@@ -72,7 +72,7 @@ def test_many_above_a_line_are_released_and_the_ledger_is_charged_both_numbers(s
 def test_a_plan_in_a_file_releases_too_and_no_more_values_than_it_paid_for(series: Path, tmp_path: Path) -> None:
     dataset = opened(series)
     made = dataset.plan(threshold=50, budget=Fraction(1, 2), delta=DELTA, known=Known(expect=Fraction(1, 2)), **WITHIN)
-    plan = Plan.from_document(made.settings.as_plan(questions=DAYS).as_document())
+    plan = Plan.from_document(made.settings.as_document())
     assert dataset.plan(plan=plan, **WITHIN).ask().answered == DAYS
     short = dataset.plan(plan=replace(plan, count=DAYS - 50), **WITHIN).ask()
     assert (short.answered, short.ended) == (DAYS - 50, True)
@@ -100,7 +100,7 @@ def test_a_stream_that_may_go_on_is_answered_under_a_filter_where_that_does_best
         "known": Known(expect=Fraction(45, 100)),
     }
     plan = plan_watch(family, Line(**asked, delta=DELTA), questions=800)
-    assert plan.mechanism in ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
+    assert plan.settings.contender in ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
     assert plan.settings.delta == float(DELTA)
     assert plan.outlook is not None
     values = plan.asked.job(family, questions=800, unit=Fraction(1)).values()  # type: ignore[union-attr]
