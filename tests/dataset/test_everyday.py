@@ -258,6 +258,10 @@ SERIES = {"time": "day", "value": "kwh", "maximum": Fraction(1000), "population"
         ({"value": "other"}, "maximum and population of the data-set file were stated for another value"),
         ({"time": "sent"}, "stated for another time"),
         ({"table": "other"}, "stated for another table"),
+        ({"source": "other.csv"}, "stated for another source"),
+        ({"time_format": "%Y-%d-%m"}, "stated for another time_format"),
+        ({"decimal": ","}, "stated for another decimal"),
+        ({"delimiter": ";"}, "stated for another delimiter"),
         ({"timezone": "Asia/Tokyo"}, "stated for another timezone"),
         ({"cap_every": "month"}, "stated for another cap_every"),
         ({"value": "other", "maximum": 1000}, "population of the data-set file was stated for another value"),
@@ -268,6 +272,19 @@ def test_what_a_file_vouches_for_is_stated_anew_as_a_whole(changes: dict[str, An
     """A maximum of 10 beside the file's population of 1000 would make Δ a hundred times smaller."""
     with pytest.raises(InvalidParameter, match=anew):
         laid_over(SERIES, changes)
+
+
+def test_values_read_with_another_decimal_sign_are_not_what_was_vouched_for() -> None:
+    """A person who adds a half to 1250 takes all of it away where ``1250,5`` is no number."""
+    facts: dict[str, Any] = {"time": "day", "value": "kwh", "maximum": 2000, "sensitivity": 1}
+
+    def first(text: str, decimal: str) -> float:
+        rows = pyarrow.table({"day": ["2013-01-01", "2013-01-02"], "kwh": [text, "1"]})
+        days = dp.Dataset(rows, decimal=decimal, start="2013-01-01", end="2013-01-02", **facts)
+        return float(days.read(days.candidates()).values[0]) * 2000
+
+    assert abs(first("1250", ",") - first("1250,5", ",")) <= 1
+    assert abs(first("1250", ".") - first("1250,5", ".")) == 1250
 
 
 def test_what_is_stated_anew_leaves_nothing_of_the_file_behind() -> None:
@@ -282,7 +299,13 @@ def test_what_is_stated_anew_leaves_nothing_of_the_file_behind() -> None:
 
 
 def test_what_a_file_says_already_is_no_change() -> None:
-    for same in ({"maximum": 1000.0}, {"population": 1000}, {"value": "kwh", "monotone": True}, {"cap_every": "day"}):
+    for same in (
+        {"decimal": "."},
+        {"maximum": 1000.0},
+        {"population": 1000},
+        {"value": "kwh", "monotone": True},
+        {"cap_every": "day"},
+    ):
         assert laid_over(SERIES, same) == SERIES | same | {"cap_every": "day"}
     assert laid_over(SERIES, {"every": "month", "unit": "kWh"})["monotone"] is True
 

@@ -131,7 +131,7 @@ def test_whom_a_ledger_protects_is_not_changed_beside_its_file(folder: Path) -> 
     for name in ("homes", "rows"):
         Ledger.create(folder / f"{name}.ledger", dataset=name, total=Total.pure(3000)).close()
     for changes in ({"user": "kwh"}, {"adjacency": "add-remove"}, {"wide": True}):
-        for more in ({}, {"ledger": folder / "homes.ledger"}):
+        for more in ({}, {"ledger": folder / "homes.ledger"}, {"ledger": f"sqlite:///{folder}/./homes.ledger"}):
             with pytest.raises(InvalidParameter, match="counts what is spent about each 'meter'") as caught:
                 dp.Dataset.open(place, **changes, **more)
             assert caught.value.parameter in changes

@@ -11,6 +11,7 @@ import io
 import math
 import random
 import signal
+import tempfile
 import warnings
 from datetime import date
 from decimal import Decimal
@@ -20,7 +21,8 @@ import numpy as np
 import pytest
 
 import dpselect as dp
-from dpselect import tables
+from dpselect import ledger, tables
+from dpselect.composition.ration import Ration
 from dpselect.errors import DPSelectError, DPSelectWarning
 
 FAMILY = dp.QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1, monotone=True)
@@ -48,21 +50,27 @@ ODD += [
 ODD += [np.datetime64("2013-01-01"), Fraction(1, 3), Decimal("0.1"), Decimal("nan"), date(2013, 1, 1), FAMILY, range(3)]
 RIGHT = [FAMILY, 0.5, 1.0, 3, 9, 0.1, "largest", [0.1, 0.2, 0.3], "2013-01-01", "2013-01-31", ["a", "b"], "day"]
 SECONDS = 30
-#: Called with numbers that were checked: a formula that is kept with a class as data, and the two ways into a run.
-CHECKED = {"bound", "put", "put_many"}
+#: Called with numbers that were checked: a formula that is kept with a class as data, the two ways into a run, and
+#: what a ledger and its streams say to each other in whole units, and a column of a table.
+CHECKED = {"bound", "put", "put_many", "asked", "exchange", "end_stretch", "of_period"}
+LEDGERS = tempfile.TemporaryDirectory()
+BOOKS = [
+    ledger.Ledger.create(f"{LEDGERS.name}/{total.kind}", dataset="homes", total=total)
+    for total in (ledger.Total.pure(5.0), ledger.Total.zcdp(5.0, delta=1e-6))
+]
 
 
 def callables():
     """Every public function and class, and the public methods of objects made rightly."""
-    found = {}
-    for module in (dp, tables):
+    found = {"Ration": Ration}
+    for module in (dp, tables, ledger):
         for name in module.__all__:
             thing = getattr(module, name)
             made_to_be_raised = inspect.isclass(thing) and issubclass(thing, BaseException)
             if (
                 callable(thing)
                 and not made_to_be_raised
-                and thing is not dp.Verdict
+                and thing not in (dp.Verdict, ledger.Ledger, ledger.LedgerFilter)  # made by their own methods
                 and not getattr(thing, "_is_protocol", False)
             ):
                 found[f"{module.__name__}.{name}"] = thing
@@ -80,7 +88,11 @@ def callables():
         dp.SparseVector(WATCHER, budget=1.0),
         WATCHER.start(),
         tables.Calendar("2013-01-01", "2013-01-31"),
+        tables.Cycle("2013-01-01", "2013-01-31", every="weekday"),
         tables.Categories(["a", "b"]),
+        tables.Question(user="a", time="b", value="c", cap=1, population=3),
+        *BOOKS,
+        *(ledger.filter_on(book, question={"verb": "watch"}) for book in BOOKS),
     ]
     for thing in made:
         for name in dir(thing):

@@ -395,6 +395,24 @@ class TestOpening:
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.parametrize("nonsense", [None, 3, "x", [1], object()])
+def test_what_is_no_function_is_refused_before_anything_is_charged(ledger: Ledger, nonsense: Any) -> None:
+    with pytest.raises(InvalidParameter, match="draw must be a function"):
+        ledger.ask({"verb": "peak"}, cost=0.1, draw=nonsense)
+    with pytest.raises(InvalidParameter, match="draw must be a function"):
+        list(ledger.ask_many([Asking(question={"verb": "peak"}, cost=0.1, draw=nonsense)]))
+    with pytest.raises(InvalidParameter, match="made of Asking"):
+        list(ledger.ask_many([nonsense]))
+    assert ledger.balance().spent == 0.0
+    if nonsense is not None:
+        with pytest.raises(InvalidParameter, match="read must be a function"):
+            ledger.ask({"verb": "peak"}, cost=0.1, draw=lambda: "x", read=nonsense)
+        for refused in (lambda: ledger.settle(nonsense, "x"), lambda: ledger.lose(nonsense)):
+            with pytest.raises(InvalidParameter, match="reservation must be what reserve gave back"):
+                refused()
+    assert ledger.balance().spent == 0.0
+
+
 class TestWhatIsWritten:
     @pytest.mark.parametrize(
         "told",

@@ -14,7 +14,7 @@ from dpselect.dataset import rows
 from dpselect.dataset.budget import Budget
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
-from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, refuse_given
+from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, SourceError, refuse_given
 from dpselect.report.words import shown
 
 if TYPE_CHECKING:
@@ -275,9 +275,11 @@ def _elsewhere(named: Any, given: Any) -> bool:
     """Whether two places of a ledger differ, as far as they are said by name."""
     if not isinstance(named, str | Path) or not isinstance(given, str | Path):
         return False
-    if "://" in f"{named}{given}":
-        return str(named) != str(given)
-    return Path(named).resolve() != Path(given).resolve()
+    try:
+        from dpselect.ledger.database import same_place
+    except ImportError:
+        raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
+    return not same_place(named, given)
 
 
 def _refuse_others(written: dict[str, Any], changes: dict[str, Any]) -> None:

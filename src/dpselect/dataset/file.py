@@ -64,7 +64,10 @@ _FLAGS, _COUNTS = ("wide", "monotone"), ("population", "grid")
 _NUMBERS = ("cap", "maximum", "sensitivity", "total")
 #: What a curator vouches for of a series already added up, and what it is vouched for about: all of it goes together.
 _VOUCHERS = ("maximum", "sensitivity", "population")
-_VOUCHED = (*_VOUCHERS, "monotone", "value", "time", "hour", "category", "table", "timezone", "cap_every", "start")
+#: Read otherwise, a value may be another number or none, and rows of many days may lie in one.
+_READ_BY = ("time_format", "decimal", "delimiter")
+_ABOUT = ("monotone", "value", "time", "hour", "category", "source", "table", "timezone", "cap_every", "start")
+_VOUCHED = (*_VOUCHERS, *_ABOUT, *_READ_BY)
 
 
 def is_file(place: object) -> bool:
@@ -177,13 +180,16 @@ def _altered(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> str | None
     def same(name: str, old: Any, new: Any) -> bool:
         if name == "cap_every":
             return bool(new == _length(facts))
+        if name == "source":  # a frame is another one in any case
+            return isinstance(new, str | Path) and str(new) == str(old)
         if name == "start":
             # Days and months are where they are; weeks are counted from the first date.
             free = _length(facts) != "week" or old is None
             return free or (new is not None and whole_weeks_apart(old, new))
         if name in _NUMBERS and None not in (old, new):
             return exact_number(name, old) == exact_number(name, new)
-        return bool((old or None) == (new or None))
+        usual = "." if name == "decimal" else None
+        return bool((old or usual) == (new or usual))
 
     return next(
         (name for name in _VOUCHED if name in changes and not same(name, facts.get(name), changes[name])),

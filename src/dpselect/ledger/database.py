@@ -21,6 +21,7 @@ from sqlalchemy.pool import QueuePool
 
 from dpselect.checks import one, positive, refuse
 from dpselect.errors import LedgerError
+from dpselect.secrets import shown
 
 Result = TypeVar("Result")
 
@@ -28,6 +29,8 @@ Result = TypeVar("Result")
 PATIENCE = 30.0
 #: The first of the two numbers of this package's advisory locks in PostgreSQL.
 _LOCKS = 0x6470
+#: What this machine calls itself.
+_HERE = ("localhost", "127.0.0.1", "::1")
 #: PostgreSQL's codes for "somebody else was quicker; try again".
 _AGAIN = {"40001", "40P01", "55P03"}
 #: Steps between two looks at a lock that somebody else has: short, and never the same for two processes.
@@ -189,6 +192,8 @@ def run(connection: Connection, statement: str, values: tuple[Any, ...]) -> Any:
 
 def _url(place: str | Path) -> URL:
     """The database that ``place`` names. Its text is never repeated: it may hold a password."""
+    if not isinstance(place, str | Path):
+        raise refuse("ledger", place, "a file or a URL such as postgresql://user@host/name")
     text = str(place)
     if "://" not in text:
         return URL.create("sqlite", database=text)
@@ -202,6 +207,26 @@ def _url(place: str | Path) -> URL:
     if backend in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     raise refuse("ledger", backend, "a file, sqlite:///file or postgresql://…")
+
+
+def same_place(place: str | Path, other: str | Path) -> bool:
+    """Whether two places are one database however they are written; who asks for it, and how, plays no part.
+
+    >>> same_place("postgresql://ann@DB:5432/homes", "postgres://bob:pw@db/homes?sslmode=require")
+    True
+    >>> same_place("homes.ledger", "sqlite:///./homes.ledger"), same_place("homes.ledger", "postgres://db/homes")
+    (True, False)
+    """
+    return _database(_url(place)) == _database(_url(other))
+
+
+def _database(url: URL) -> tuple[object, ...]:
+    if url.get_backend_name() == "sqlite":
+        return (Path(url.database or "").resolve(),)
+    host = str(url.host or url.query.get("host") or "localhost").lower()
+    port = int(url.port or str(url.query.get("port") or 5432))
+    # A name that is left out is the user's; options may choose among the schemas of one database.
+    return "localhost" if host in _HERE else host, port, url.database or url.username, url.query.get("options")
 
 
 def _claimed(file: Path, *, create: bool) -> tuple[int, int]:
@@ -220,14 +245,14 @@ def _claimed(file: Path, *, create: bool) -> tuple[int, int]:
         found = file.stat()
     except OSError as problem:
         hint = "" if create else "; a ledger is made with its total, once"
-        raise LedgerError(f"cannot open the ledger {file.name!r} ({problem.strerror}){hint}") from None
+        raise LedgerError(f"cannot open the ledger {shown(file.name)} ({problem.strerror}){hint}") from None
     if not stat.S_ISREG(found.st_mode):
-        raise LedgerError(f"cannot open the ledger {file.name!r} (it is not an ordinary file)")
+        raise LedgerError(f"cannot open the ledger {shown(file.name)} (it is not an ordinary file)")
     if found.st_nlink > 1:
         # SQLite keeps its log under the name it was given: two names are two ledgers that do not know of each other.
-        raise LedgerError(f"the ledger {file.name!r} has a second name (a hard link); remove one of them")
+        raise LedgerError(f"the ledger {shown(file.name)} has a second name (a hard link); remove one of them")
     if found.st_mode & 0o077:
-        raise LedgerError(f"the ledger {file.name!r} is open to other users; run: chmod 600 {file.name}")
+        raise LedgerError(f"the ledger {shown(file.name)} is open to other users; run: chmod 600 {file.name}")
     return found.st_dev, found.st_ino
 
 

@@ -163,11 +163,19 @@ class LedgerFilter(Filter):
 
     def add_cost(self, books: Books, cost: Any) -> Books:
         """One more cost, taken from the stretch."""
+        self._check_books(books)
         return books[0], books[1] + self._total.price(cost)
 
     def holds(self, books: Books) -> bool:
         """Whether the stretch covers what was used of it."""
+        self._check_books(books)
         return books[0] is not None and books[1] <= books[0].entry.amounts
+
+    def _check_books(self, books: object) -> None:
+        if not (isinstance(books, tuple) and len(books) == 2 and isinstance(books[1], Amounts)):
+            raise self._foreign(books)
+        if not isinstance(books[0], Reservation | None):
+            raise self._foreign(books)
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` promised for everything on this data set."""

@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from dpselect.checks import refuse
+from dpselect.composition.costs import run_cost
 from dpselect.composition.declared import ZCDPFilter
-from dpselect.composition.filter import HeldRun, RunTerms, Watcher
+from dpselect.composition.filter import HeldRun, RunTerms, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted
 from dpselect.ledger.amounts import PER_EPSILON, Amounts, shown_down, units_up
@@ -43,6 +44,7 @@ class RealisedLedgerFilter(LedgerFilter):
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run may spend all that is left, stretch by stretch; nothing is due before it."""
+        check_watcher(watcher, horizon)
         left = self._unused
         if not self._first_price(watcher) <= left:
             left = self._left(self._look())
@@ -58,6 +60,7 @@ class RealisedLedgerFilter(LedgerFilter):
 
     def make_ready(self, watcher: Watcher) -> None:
         """Reserve the first stretch now, before data is touched; raises where not even one question fits."""
+        check_watcher(watcher)
         with self._lock:
             first = self._first_price(watcher)
             if not first <= self._unused:
@@ -104,7 +107,8 @@ class RealisedLedgerFilter(LedgerFilter):
 
     def add_run(self, books: Books, epsilon: float) -> Books:
         """One more run, at what it turned out to cost."""
-        return books[0], books[1] + Amounts(epsilon=units_up(epsilon, PER_EPSILON))
+        self._check_books(books)
+        return books[0], books[1] + Amounts(epsilon=units_up(run_cost(epsilon), PER_EPSILON))
 
 
 class DeclaredLedgerFilter(LedgerFilter):
@@ -112,6 +116,7 @@ class DeclaredLedgerFilter(LedgerFilter):
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at its declared price."""
+        check_watcher(watcher, horizon)
         cost = self._cost(watcher, horizon)
         if not self.fits(cost):
             raise self._exhausted(cost)
@@ -132,6 +137,7 @@ class DeclaredLedgerFilter(LedgerFilter):
 
     def add_run(self, books: Books, epsilon: float) -> Books:
         """The run was paid for when it started."""
+        self._check_books(books)
         return books
 
 

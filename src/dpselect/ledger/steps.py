@@ -129,7 +129,7 @@ class Steps:
         None where this call made it so. Otherwise somebody who asked the same at the same time came first, and what
         went wrong here is nobody's to see: it would be a second answer under one charge.
         """
-        settled, mine = self._settle(reservation, reservation.entry.amounts, LOST)
+        settled, mine = self._settle(reservation, check_reservation(reservation).entry.amounts, LOST)
         return None if mine else settled
 
     def exchange(
@@ -242,6 +242,13 @@ class Steps:
                 budget=total.limit,
                 next_cost=total.shown(amounts),
             )
+
+
+def check_reservation(reservation: object) -> Reservation:
+    """Refuses what is no reservation."""
+    if not isinstance(reservation, Reservation):
+        raise refuse("reservation", reservation, "what reserve gave back")
+    return reservation
 
 
 def check_within(amounts: Amounts, reservation: Reservation) -> None:

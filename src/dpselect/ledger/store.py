@@ -19,14 +19,14 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
 
-from dpselect.checks import refuse
+from dpselect.checks import counts, one, refuse
 from dpselect.errors import DPSelectError, LedgerError
 from dpselect.ledger.book import Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
 from dpselect.ledger.records import LOST, Answered, Asking, Reservation
 from dpselect.ledger.schema import is_current, upgrade
-from dpselect.ledger.steps import Steps, check_within, lost
+from dpselect.ledger.steps import Steps, check_reservation, check_within, lost
 from dpselect.ledger.total import Total
 from dpselect.ledger.turn import Turn
 from dpselect.ledger.wording import key_of, label, written
@@ -166,6 +166,7 @@ class Ledger(Steps):
             Reads the data for ``draw`` and draws no noise. Called right before it; where it fails the charge stays,
             and the same question asked again carries on under it.
         """
+        _check_callables(draw, read)  # before anything is charged
         reservation = self.reserve(question, cost=cost, key=key, afresh=afresh)
         if reservation.settled is not None:
             return Answered(reservation.settled, repeated=True)
@@ -209,15 +210,14 @@ class Ledger(Steps):
         (['monday', 'monday'], 0.5)
         >>> folder.cleanup()
         """
-        if together < 1:
-            raise refuse("together", together, "1 or more")
-        waiting = iter(questions)
+        together = int(one(counts, "together", together, least=1))
+        waiting = map(_asking, questions)
         turn = Turn()
         while True:
             asked = list(itertools.islice(waiting, together)) if turn.problem is None else []
             priced = [
-                (key_of(body := written("question", one.question), one.key), self._total.price(one.cost), body)
-                for one in asked
+                (key_of(body := written("question", asking.question), asking.key), self._total.price(asking.cost), body)
+                for asking in asked
             ]
             # What is written down now is shown below; what is reserved now is drawn then, and written down next time.
             shown = turn.drawn
@@ -226,10 +226,10 @@ class Ledger(Steps):
                 if held.number not in turn.answers:
                     break
                 yield turn.answers[held.number]
-            for one, held in zip(asked, turn.reserved, strict=False):
+            for asking, held in zip(asked, turn.reserved, strict=False):
                 if held.settled is not None:
                     turn.drawn.append((held, None))
-                elif turn.draw(held, one):
+                elif turn.draw(held, asking):
                     settled = self.lose(held)
                     if settled is not None:  # by somebody who asked the same at the same time
                         turn.drawn.append((Reservation(held.entry, settled), None))
@@ -261,7 +261,7 @@ class Ledger(Steps):
         takes realised costs (:attr:`Total.realised`) and no δ was reserved: what was promised with one stays. An answer
         that cannot be written is lost: it stays charged, and the reservation takes no other.
         """
-        amounts = reservation.entry.amounts
+        amounts = check_reservation(reservation).entry.amounts
         try:
             body = written("answer", {"answer": answer})
             if cost is not None and self._total.realised and not amounts.delta:
@@ -294,7 +294,23 @@ def _opened(place: str | Path, patience: float) -> Database:
 
 
 def _anchor(anchor: Anchor | str | None) -> Anchor | None:
+    if anchor is not None and not isinstance(anchor, str | Anchor):
+        raise refuse("anchor", anchor, "one that this ledger gave, or its text")
     return Anchor.read(anchor) if isinstance(anchor, str) else anchor
+
+
+def _asking(asking: object) -> Asking:
+    if not isinstance(asking, Asking):
+        raise refuse("questions", asking, "made of Asking(question=…, cost=…, draw=…)")
+    _check_callables(asking.draw, asking.read)
+    return asking
+
+
+def _check_callables(draw: object, read: object) -> None:
+    if not callable(draw):
+        raise refuse("draw", draw, "a function that draws the answer")
+    if read is not None and not callable(read):
+        raise refuse("read", read, "a function that reads the data, or left out")
 
 
 def _label_of(who: str | None) -> str:

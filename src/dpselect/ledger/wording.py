@@ -73,4 +73,6 @@ def key_of(question: str, key: str | None) -> str:
     >>> key_of('{"verb":"peak"}', None) == key_of('{"verb":"peak"}', "again")
     False
     """
+    if key is not None and not isinstance(key, str):
+        raise refuse("key", key, "a text")
     return hashlib.sha256(json.dumps([question, key]).encode()).hexdigest()
