@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,6 @@ from dpselect.checks import FloatArray
 from dpselect.errors import SourceError
 from dpselect.paper.datasets import GPU_RESULTS, data_folder
 from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if
-from dpselect.paper.monte_carlo_gpu import PAPER_SAMPLES, SUMS, estimate_from
 from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 from dpselect.privacy.noisy_max import noisy_max_loss
 
@@ -32,6 +31,9 @@ SIGMAS = (0.2, 0.3, 0.4, 0.5)
 CANDIDATES = (2, 5, 10, 20, 50, 100)
 #: Draws of their own for the denominator, as the authors do it, or the same for both.
 PAIRINGS = ("independent", "paired")
+
+#: The samples of one estimate in the paper.
+PAPER_SAMPLES = 10_000_000_000
 
 _CHUNK = 1 << 14
 
@@ -68,22 +70,64 @@ def _left_by_gpu(data: Path | None) -> dict[str, Any] | None:
     return chosen
 
 
+class Estimate(NamedTuple):
+    """ε of noisy max by Monte Carlo, one entry per number of candidates, with its standard error."""
+
+    epsilon: FloatArray
+    standard_error: FloatArray
+
+
 def processor_sums(
     candidates: tuple[int, ...], *, sigma: float, samples: int, generator: np.random.Generator
 ) -> FloatArray:
-    """The sums of :func:`~dpselect.paper.monte_carlo_gpu.estimate_from`, in chunks that fit a cache."""
+    """The sums of :func:`estimate_from`, in chunks that fit a cache."""
     powers = np.array(candidates)[:, None] - 1.0
-    sums: FloatArray = np.zeros((len(candidates), SUMS))
+    products: FloatArray = np.zeros((2 * len(candidates) + 1,) * 2)
     left = samples
     while left > 0:
         x = generator.standard_normal(min(left, _CHUNK))
         left -= len(x)
         # One logarithm serves all powers; Φ is far from underflow for normals a generator can give.
-        first = np.exp(powers * np.log(ndtr(x - (1 - 2 * SENSITIVITY) / sigma)))
-        second = np.exp(powers * np.log(ndtr(x - 1 / sigma)))
-        terms = (first, second, first * first, second * second, first * second)
-        sums += np.stack([term.sum(axis=1) for term in terms], axis=1)
-    return sums
+        terms = [np.exp(powers * np.log(ndtr(x - shift))) for shift in shifts(sigma)]
+        rows = np.concatenate([*terms, np.ones((1, len(x)))])
+        products += rows @ rows.T
+    return sums_of(products)
+
+
+def shifts(sigma: float) -> tuple[float, float]:
+    """What Φ's argument is moved by in the numerator and in the denominator."""
+    return (1 - 2 * SENSITIVITY) / sigma, 1 / sigma
+
+
+def sums_of(products: FloatArray) -> FloatArray:
+    """f₁, f₀, f₁², f₀² and f₁f₀ added up, by d, out of all products of the rows f₁ by d, f₀ by d, and 1."""
+    count = len(products) // 2
+    squares = np.diag(products)
+    both = np.diag(products[:count, count:-1])
+    return np.stack([products[:count, -1], products[count:-1, -1], squares[:count], squares[count:-1], both], axis=1)
+
+
+def estimate_from(sums: FloatArray, *, samples: int, others: FloatArray | None = None) -> Estimate:
+    """log(mean f₁/mean f₀) and, by the delta method, its standard error, from :func:`sums_of`.
+
+    The same draws serve numerator and denominator; with ``others`` the denominator has draws of its own, as in the
+    authors' code. Where nothing was hit, ε is NaN and the error infinite: plain Monte Carlo does not see the rare event
+    that carries the integral.
+
+    >>> estimate = estimate_from(np.array([[2.0, 1.0, 2.0, 1.0, 1.0]]), samples=4)
+    >>> round(float(estimate.epsilon[0]), 4)
+    0.6931
+    """
+    first, _, square_first, _, product = sums.T / samples
+    second, square_second = (sums if others is None else others).T[[1, 3]] / samples
+    if others is not None:
+        product = first * second
+    with np.errstate(divide="ignore", invalid="ignore"):
+        epsilon = np.log(first / second)
+        spread = square_first / first**2 + square_second / second**2 - 2 * product / (first * second)
+        error = np.sqrt(np.maximum(spread, 0.0) / samples)
+    hit = (first > 0) & (second > 0)
+    return Estimate(np.where(hit, epsilon, np.nan), np.where(hit, error, np.inf))
 
 
 def predicted_spread(candidates: int, *, sigma: float, samples: int = PAPER_SAMPLES) -> dict[str, float]:
@@ -94,7 +138,7 @@ def predicted_spread(candidates: int, *, sigma: float, samples: int = PAPER_SAMP
     """
     x = np.linspace(-12.0, 24.0, 40_001)
     weight = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi) * (x[1] - x[0])
-    near, far = log_ndtr(x - (1 - 2 * SENSITIVITY) / sigma), log_ndtr(x - 1 / sigma)
+    near, far = (log_ndtr(x - shift) for shift in shifts(sigma))
     power = candidates - 1
 
     def moment(first: int, second: int) -> float:
