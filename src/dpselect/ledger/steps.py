@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -13,12 +14,40 @@ from dpselect.ledger.amounts import PER_DELTA, Amounts, exact
 from dpselect.ledger.book import PAGE, Book
 from dpselect.ledger.chain import Anchor, Entry
 from dpselect.ledger.database import Database
-from dpselect.ledger.records import LOST, Answered, Balance, Reservation
+from dpselect.ledger.records import LOST, Answered, Asking, Balance, Reservation
 from dpselect.ledger.total import Total
-from dpselect.ledger.turn import Turn
 from dpselect.ledger.wording import written
 
 Result = TypeVar("Result")
+
+
+@dataclass
+class Turn:
+    """One step of questions asked together: reservations, draws that wait to be written down, answers that stand."""
+
+    reserved: list[Reservation] = field(default_factory=list)
+    #: A reservation and its answer as it will be written; None where the ledger has one.
+    drawn: list[tuple[Reservation, str | None]] = field(default_factory=list)
+    #: By the number of the reservation.
+    answers: dict[int, Answered] = field(default_factory=dict)
+    #: What to raise once the answers before it are out.
+    problem: BaseException | None = None
+    failed: bool = False
+
+    def draw(self, held: Reservation, one: Asking) -> bool:
+        """One answer; a failure is kept until the answers before it are out. Whether a drawn answer may be lost."""
+        reading = True
+        try:
+            if one.read is not None:
+                one.read()
+            reading = False
+            self.drawn.append((held, written("answer", {"answer": one.draw()})))
+        except KeyboardInterrupt:
+            raise  # from outside, like a crash: it tells nothing of what was drawn
+        except BaseException as problem:
+            self.problem, self.failed = problem, True
+            return not reading
+        return False
 
 
 class Steps:

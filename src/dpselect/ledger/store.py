@@ -26,9 +26,8 @@ from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
 from dpselect.ledger.records import LOST, Answered, Asking, Reservation
 from dpselect.ledger.schema import is_current, upgrade
-from dpselect.ledger.steps import Steps, check_reservation, check_within, lost
+from dpselect.ledger.steps import Steps, Turn, check_reservation, check_within, lost
 from dpselect.ledger.total import Total
-from dpselect.ledger.turn import Turn
 from dpselect.ledger.wording import key_of, label, written
 
 Result = TypeVar("Result")

@@ -14,11 +14,12 @@ from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.candidates import Candidates
 from dpselect.tables.curator import CuratorReport, examine, refuse_merged_persons, refuse_unread_table
+from dpselect.tables.parts import Table
 from dpselect.tables.passes import Progress, fetched, watched
 from dpselect.tables.question import Question
 from dpselect.tables.readings import contributions
 from dpselect.tables.rows import slot_keys, slotted_rows
-from dpselect.tables.source import Table, open_source
+from dpselect.tables.source import open_source
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -11,7 +11,6 @@ import csv
 import gzip
 import zlib
 from collections.abc import Callable, Mapping
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.secrets import shown
 from dpselect.tables.csv_lines import first_misfit, long_cells, refuse_open_quotes
+from dpselect.tables.parts import fresh_name
 from dpselect.tables.passes import find_misfit, long_form, look_first, on_demand, read_again
 
 #: Bytes; more in the first line is no header but a file without line breaks.
@@ -30,7 +30,6 @@ NOT_UTF_8 = "it is not UTF-8 text; convert it (iconv -f latin1 -t utf-8), or sav
 _VIEW = "dpselect_csv"
 #: Bytes; what Arrow reads at once, and so the longest row for Polars.
 _LONGEST_ROW = 2**22
-_NUMBERED = count()
 
 
 def check_delimiter(delimiter: object) -> None:
@@ -120,7 +119,7 @@ def _long_form(connection: Any, files: list[str], delimiter: str) -> Callable[[s
 
     def turned(user: str, stamps: Mapping[str, int]) -> Any:
         if user not in kept or kept[user][0] != stamps:
-            name = f"dpselect_long_{next(_NUMBERED)}"
+            name = fresh_name()
             on_demand(connection, name, lambda: fill(name, user, stamps))
             columns = {"person": "string", "stamp": "int64", "cell": "string"}
             kept[user] = stamps, _duckdb_table(connection, name, columns)

@@ -11,11 +11,11 @@ from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar
 from dpselect.tables.candidates import Candidates, Cycle
 from dpselect.tables.instants import carries_zone
+from dpselect.tables.parts import Table
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import Question
 from dpselect.tables.readings import INFINITE, gathered_steps, is_written, person_of
 from dpselect.tables.rows import described_rows, listed, usable_rows
-from dpselect.tables.source import Table
 
 #: Stands in front of every curator's report.
 SENSITIVE = "sensitive: for the curator only"

@@ -6,9 +6,41 @@ from collections.abc import Iterable
 from typing import Any
 
 from dpselect.errors import SourceError
+from dpselect.tables.engines import ibis_or_refuse
+from dpselect.tables.parts import Table, fresh_name
+
+#: Places files can live that an engine fetches by itself.
+REMOTE = ("s3://", "gs://", "gcs://", "az://", "abfss://", "hdfs://", "http://", "https://")
 
 
-def refuse_other_schemas(files: list[str]) -> None:
+def read_parquet(files: list[str], *, engine: str, settings: dict[str, Any]) -> Table:
+    """Parquet files of one schema. Engines take it from the first file, and cast or drop what others have beyond it."""
+    elsewhere = [place for place in files if place.startswith(REMOTE)]
+    _refuse_other_schemas([place for place in files if not place.startswith(REMOTE)])
+    if engine == "polars":  # refuses by itself what differs
+        import polars
+
+        return (
+            ibis_or_refuse()
+            .polars.connect()
+            .create_table(fresh_name(), polars.scan_parquet(files, hive_partitioning=False))
+        )
+    if engine == "pyspark":
+        from dpselect.tables.spark import spark_table
+
+        return spark_table(lambda session: session.read.option("mergeSchema", "true").parquet(*files), settings)
+    if engine != "duckdb":
+        if elsewhere and (len(files) > 1 or "*" in files[0]):
+            raise SourceError("several files from elsewhere are read with duckdb, polars or spark; change ‹backend›")
+        return getattr(ibis_or_refuse(), engine).connect(**settings).read_parquet(files)
+    connection = ibis_or_refuse().duckdb.connect(**settings)
+    table = connection.read_parquet(files, hive_partitioning=False)
+    if elsewhere:
+        refuse_other_schemas_elsewhere(connection.con, files)
+    return table
+
+
+def _refuse_other_schemas(files: list[str]) -> None:
     """Refuses files here whose columns differ in name or type."""
     if len(files) > 1:
         from pyarrow import parquet

@@ -11,12 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any, TypeAlias
 
 from dpselect.errors import SourceError
 
-#: An Ibis expression; Ibis is imported only when a table is read.
+#: An Ibis expression, and an Ibis table; Ibis is imported only when one is read.
 Expression: TypeAlias = Any
+Table: TypeAlias = Any
+_NUMBERED = count()
+
+
+def fresh_name() -> str:
+    """A name for a table that no other has."""
+    return f"dpselect_source_{next(_NUMBERED)}"
 
 
 @dataclass(frozen=True)

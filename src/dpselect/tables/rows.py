@@ -11,10 +11,9 @@ from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables.calendar import Calendar, Categories, day_number
 from dpselect.tables.candidates import Candidates, Cycle
 from dpselect.tables.instants import dates_of, period_index, with_moments
-from dpselect.tables.parts import Expression, Part, bytewise, engine_of
+from dpselect.tables.parts import Expression, Part, Table, bytewise, engine_of
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written, person_of, reading
-from dpselect.tables.source import Table
 from dpselect.tables.wide import turned_long
 
 #: A limit no table reaches.

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import glob
-import warnings
-import weakref
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import date, datetime
-from importlib.metadata import entry_points
-from itertools import count
 from pathlib import Path
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl
+from typing import Any
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.files import from_url
 from dpselect.secrets import shown
 from dpselect.tables.csv_files import check_delimiter, read_csv
+from dpselect.tables.engines import duckdb_settings, engine_name, from_database, ibis_or_refuse, refuse_untyped
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
-from dpselect.tables.memory import duckdb_settings
-from dpselect.tables.sqlite_types import refuse_untyped, table_or_text
+from dpselect.tables.parquet_files import REMOTE, read_parquet
+from dpselect.tables.parts import Table, fresh_name
 from dpselect.tables.whole_files import from_excel, from_json_files, from_zip, usual_delimiter
-
-#: An Ibis table; Ibis is imported only when one is opened.
-Table: TypeAlias = Any
 
 _ENDINGS = {
     **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"), "csv"),
@@ -34,11 +26,6 @@ _ENDINGS = {
     ".xlsx": "excel",
     ".zip": "zip",
 }
-#: Places files can live that an engine fetches by itself.
-_REMOTE = ("s3://", "gs://", "gcs://", "az://", "abfss://", "hdfs://", "http://", "https://")
-_NUMBERED = count()
-#: How long to wait for a server that does not answer, unless the URL or the options say ``connect_timeout``.
-CONNECT_SECONDS = 15
 
 #: The engine of a database file, by its ending.
 _DATABASES = {".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite", ".duckdb": "duckdb"}
@@ -82,7 +69,7 @@ def open_source(
         ...
     dpselect.errors.SourceError: no file matches 'no/such/file.csv'; check the path
     """
-    ibis = _ibis()
+    ibis = ibis_or_refuse()
     if isinstance(data, ibis.Table):
         refuse_untyped(data)
         return data
@@ -93,18 +80,18 @@ def open_source(
     settings = dict(options or {})
     check_delimiter(delimiter)
     data = from_url(data)
-    if isinstance(data, str) and "://" in data and not data.startswith(_REMOTE):
-        return _from_database(data, table, settings)
+    if isinstance(data, str) and "://" in data and not data.startswith(REMOTE):
+        return from_database(data, table, settings)
     if table is not None and not (isinstance(data, str | Path) and _kind(str(data)) == "excel"):
         raise refuse("table", table, "left out unless the data is a database URL")
-    engine = _engine_name(backend)
+    engine = engine_name(backend)
     if engine == "duckdb":
         settings = duckdb_settings() | settings
     if isinstance(data, str | Path | list | tuple):
         files = _files(data)
         likely = "a broken or unfinished file" if _kind(files[0]) == "parquet" else BROKEN_FILE
         name = shown(Path(files[0]).name)
-        if files[0].startswith(_REMOTE):
+        if files[0].startswith(REMOTE):
             name = shown(files[0])
             likely = "the address, or what you may read there"
             if engine == "duckdb":
@@ -117,28 +104,12 @@ def open_source(
     return _from_memory(_arrow(data), engine, settings)
 
 
-def _ibis() -> Any:
-    try:
-        import ibis
-    except ImportError:
-        raise SourceError("tables need Ibis; install dpselect[tables]") from None
-    return ibis
-
-
-def _engine_name(backend: object) -> str:
-    known = sorted({entry.name for entry in entry_points(group="ibis.backends")})
-    name = "pyspark" if backend == "spark" else backend
-    if not isinstance(name, str) or name not in known:
-        raise refuse("backend", backend, "one of duckdb, polars, spark, or another engine of Ibis")
-    return name
-
-
 def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
     """The files meant, in name order, all of one kind."""
     found: list[str] = []
     for place in data if isinstance(data, list | tuple) else [data]:
         text = str(place)
-        if text.startswith(_REMOTE):
+        if text.startswith(REMOTE):
             found.append(text)
         elif _is(Path.is_dir, text):
             found += _inside(text)
@@ -188,7 +159,7 @@ def _matching(pattern: str) -> list[str]:
 def _refuse_unreadable(files: list[str], kind: str | None) -> None:
     """Refuses what would hang or mislead: pipes and devices, and CSV files whose first line cannot be read here."""
     for place in files:
-        remote = place.startswith(_REMOTE)
+        remote = place.startswith(REMOTE)
         if not remote and not Path(place).is_file():
             raise SourceError(f"{shown(place)} is not a plain file; write what comes through it to a file first")
         if remote and kind != "parquet":
@@ -198,7 +169,7 @@ def _refuse_unreadable(files: list[str], kind: str | None) -> None:
 
 
 def _kind(name: str) -> str | None:
-    name = name.partition("?")[0] if name.startswith(_REMOTE) else name
+    name = name.partition("?")[0] if name.startswith(REMOTE) else name
     return next((kind for ending, kind in _ENDINGS.items() if name.lower().endswith(ending)), None)
 
 
@@ -216,118 +187,7 @@ def _from_files(
             raise SourceError(f"several {kind} files cannot be read as one table; name one, or save them as CSV")
         loaded = from_zip(files[0], delimiter=delimiter) if kind == "zip" else from_excel(files[0], sheet=sheet)
         return _from_memory(loaded, engine, settings)
-    return _from_parquet(files, engine, settings)
-
-
-def _from_parquet(files: list[str], engine: str, settings: dict[str, Any]) -> Table:
-    """Parquet files of one schema. Engines take it from the first file, and cast or drop what others have beyond it."""
-    from dpselect.tables.parquet_files import refuse_other_schemas, refuse_other_schemas_elsewhere
-
-    elsewhere = [place for place in files if place.startswith(_REMOTE)]
-    refuse_other_schemas([place for place in files if not place.startswith(_REMOTE)])
-    if engine == "polars":  # refuses by itself what differs
-        import polars
-
-        return _ibis().polars.connect().create_table(_fresh_name(), polars.scan_parquet(files, hive_partitioning=False))
-    if engine == "pyspark":
-        from dpselect.tables.spark import spark_table
-
-        return spark_table(lambda session: session.read.option("mergeSchema", "true").parquet(*files), settings)
-    if engine != "duckdb":
-        if elsewhere and (len(files) > 1 or "*" in files[0]):
-            raise SourceError("several files from elsewhere are read with duckdb, polars or spark; change ‹backend›")
-        return getattr(_ibis(), engine).connect(**settings).read_parquet(files)
-    connection = _ibis().duckdb.connect(**settings)
-    table = connection.read_parquet(files, hive_partitioning=False)
-    if elsewhere:
-        refuse_other_schemas_elsewhere(connection.con, files)
-    return table
-
-
-def _fresh_name() -> str:
-    return f"dpselect_source_{next(_NUMBERED)}"
-
-
-def _from_database(url: str, table: str | None, settings: dict[str, Any]) -> Table:
-    scheme, _, rest = url.partition("://")
-    engine = _engine_name_or_none(scheme)
-    if engine is None:
-        raise SourceError(f"no engine of Ibis is called {scheme!r}; use e.g. duckdb://, sqlite:// or postgres://")
-    if not table:
-        raise SourceError(f"a {scheme}:// source needs the name of a table; give ‹table›")
-    place = rest.partition("?")[0]
-    # Connecting would create the file: a slip in the path must not end as an empty answer.
-    if scheme in ("duckdb", "sqlite") and not _is(Path.is_file, place):
-        nearby = place.lstrip("/")
-        hint = f": it is written {scheme}://{nearby} in this folder" if _is(Path.is_file, nearby) else ""
-        raise SourceError(f"no database file at {shown(place)}; check the path{hint}")
-    # The URL may hold a password, so messages name only the scheme.
-    with engine_failures(
-        f"connecting to the {scheme} database",
-        likely="the address, the name or password, or a server that is not running",
-        package=f"ibis-framework[{engine}]",
-    ):
-        if scheme == "duckdb":
-            wanted = {"read_only": True, **duckdb_settings(), **dict(parse_qsl(rest.partition("?")[2])), **settings}
-            connection = _ibis().duckdb.connect(place, **wanted)
-        else:
-            if engine == "pyspark":
-                from dpselect.tables.spark import spark_session
-
-                spark_session(settings)  # Ibis would start one that prints
-            connection = _connected(url, engine, settings)
-    with engine_failures(f"opening table {table!r}", likely="the table's name, or what you may read"):
-        try:
-            return _named_table(connection, table)
-        except BaseException:
-            with suppress(Exception):  # what went wrong first is what counts
-                connection.disconnect()
-            raise
-
-
-def _named_table(connection: Any, name: str) -> Table:
-    """The table of that name, or of that name in a schema: ``meters.readings``, ``catalog.meters.readings``."""
-    missing = _ibis().common.exceptions.TableNotFound
-    *within, last = name.split(".")
-    try:
-        return table_or_text(connection, name)
-    except missing:
-        if within and last:
-            try:
-                return table_or_text(connection, last, database=tuple(within) if len(within) > 1 else within[0])
-            except missing:
-                pass
-    raise SourceError(f"the database has no table {name!r}; check the name, or put its schema and a dot before it")
-
-
-def _connected(url: str, engine: str, settings: Mapping[str, Any]) -> Any:
-    """A connection that gives up after a while when nobody answers, and that shows instants in UTC."""
-    wanted: dict[str, Any] = {}
-    if engine in ("postgres", "mysql"):
-        wanted["connect_timeout"] = CONNECT_SECONDS
-    if engine == "mysql":
-        # Ibis asks for the zone 'UTC' by name, which a server without zone tables does not know.
-        wanted |= {"charset": "utf8mb4", "init_command": "SET time_zone = '+00:00'"}
-    named = dict(parse_qsl(url.partition("?")[2]))
-    wanted = {name: value for name, value in wanted.items() if name not in named} | dict(settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        connection = _ibis().connect(url, **wanted)
-    if engine == "sqlite":  # Python 3.13 warns of one that nobody closed
-        weakref.finalize(connection, _close, connection.con)
-    return connection
-
-
-def _close(connection: Any) -> None:
-    with suppress(Exception):  # closed already, or opened by another thread
-        connection.close()
-
-
-def _engine_name_or_none(scheme: str) -> str | None:
-    aliases = {"postgresql": "postgres", "spark": "pyspark"}
-    known = {entry.name for entry in entry_points(group="ibis.backends")}
-    name = aliases.get(scheme, scheme)
-    return name if name in known else None
+    return read_parquet(files, engine=engine, settings=settings)
 
 
 def _arrow(data: object) -> Any:
@@ -396,8 +256,8 @@ def _from_memory(arrow: Any, engine: str, settings: dict[str, Any]) -> Table:
 
             zoned = {field.name for field in arrow.schema if getattr(field.type, "tz", None)}
             return spark_table(lambda session: session.createDataFrame(arrow), settings, instants=zoned)
-        connection = getattr(_ibis(), engine).connect(**settings)
-        name = _fresh_name()
+        connection = getattr(ibis_or_refuse(), engine).connect(**settings)
+        name = fresh_name()
         if engine == "duckdb":
             connection.con.register(name, arrow)
             return connection.table(name)

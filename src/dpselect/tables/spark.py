@@ -6,12 +6,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Any
 
 from dpselect.errors import SourceError
-
-_NUMBERED = count()
+from dpselect.tables.parts import fresh_name
 
 
 def find_java() -> str | None:
@@ -89,7 +87,7 @@ def spark_table(
     connection = ibis.pyspark.connect(session)
     frame = read(session)
     zoned = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
-    name = f"dpselect_source_{next(_NUMBERED)}"
+    name = fresh_name()
     frame.createOrReplaceTempView(name)
     table = connection.table(name)
     marked = zoned if instants is None else instants

@@ -9,11 +9,10 @@ from datetime import datetime
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Categories
 from dpselect.tables.candidates import Candidates
-from dpselect.tables.parts import ONE_ARM, bytewise, engine_of
+from dpselect.tables.parts import ONE_ARM, Table, bytewise, engine_of
 from dpselect.tables.passes import turned_by_source
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written, person_of, reading
-from dpselect.tables.source import Table
 
 
 def turned_long(table: Table, question: Question, candidates: Candidates) -> Table:
