@@ -14,8 +14,8 @@ import pytest
 
 import dpselect as dp
 from dpselect.dataset import Dataset, Known, Line
-from dpselect.dataset.published import PublishedVector
 from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Ledger, Total
 from dpselect.noise.entropy import SeededEntropy
@@ -83,7 +83,7 @@ def test_a_plan_in_a_file_releases_too_and_no_more_values_than_it_paid_for(serie
 def test_a_published_vector_answers_as_its_noise_says_and_ends() -> None:
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3)
     release = dp.GaussianRelease.calibrated(family, candidates=2000, epsilon=1.0, delta=1e-6)
-    vector = PublishedVector(release, threshold=0.5, count=2000, entropy=SeededEntropy(4))
+    vector = WholeVector(release, threshold=0.5, count=2000, entropy=SeededEntropy(4))
     # One standard deviation above the line: ⊤ 84 times of 100; half the noise would give 98.
     above = sum(vector.ask(0.5 + release.sigma) is dp.Verdict.ABOVE for _ in range(2000))
     assert above == pytest.approx(0.8413 * 2000, abs=4 * 16.3)

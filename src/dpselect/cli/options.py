@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     AboveThreshold: TypeAlias = str
     Selection: TypeAlias = str
 else:
-    AboveThreshold = Literal[tuple(by_short_name("above-threshold"))]
+    AboveThreshold = Literal[tuple(by_short_name("above-threshold", "set"))]
     Selection = Literal[tuple(by_short_name("selection"))]
 
 

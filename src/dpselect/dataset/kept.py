@@ -14,7 +14,7 @@ from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.dataset.published import PublishedVector
+    from dpselect.dataset.whole import WholeVector
     from dpselect.ledger import Ledger
     from dpselect.ledger.kinds import RealisedLedgerFilter
 
@@ -46,6 +46,8 @@ class KeptWatch:
         Whether the questions to come go on after those that were answered, instead of being asked again from the start.
     at_once : bool
         Whether answers are shown before the watch is settled.
+    whole : bool
+        Whether all questions are answered at once, at one price.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class KeptWatch:
         key: str | None = None,
         onward: bool = False,
         at_once: bool = False,
+        whole: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
         from dpselect.ledger.kinds import RealisedLedgerFilter
@@ -76,7 +79,7 @@ class KeptWatch:
         self._spent_when_repeating = 0.0
         self._settled = False
         self._kept_at = time.monotonic()
-        if book.total.realised and cost.delta == 0:
+        if book.total.realised and cost.delta == 0 and not whole:
             self.filter = RealisedLedgerFilter(
                 book,
                 question=question,
@@ -134,7 +137,7 @@ class KeptWatch:
         """Whether there is nothing more to ask."""
         return self.answers.ended and not self.repeating
 
-    def make_ready(self, vector: SparseVector | PublishedVector) -> None:
+    def make_ready(self, vector: SparseVector | WholeVector) -> None:
         """Charge what the next questions can cost, before data is touched."""
         if self.filter is None or self.answers.ended:
             return
@@ -163,7 +166,7 @@ class KeptWatch:
             self.filter.keep()
             self._kept_at = time.monotonic()
 
-    def settle(self, vector: SparseVector | PublishedVector, *, ended: bool) -> None:
+    def settle(self, vector: SparseVector | WholeVector, *, ended: bool) -> None:
         """Down to what the answers cost; ``ended`` says that there is nothing more to ask, now or later."""
         from dpselect.ledger.minutes import MOST
 
@@ -190,7 +193,7 @@ class KeptWatch:
         self._spent_on_values = self._values.epsilon
         return list(found.answer["amounts"])
 
-    def give_up(self, vector: SparseVector | PublishedVector, failure: BaseException, *, ended: bool) -> str:
+    def give_up(self, vector: SparseVector | WholeVector, failure: BaseException, *, ended: bool) -> str:
         """Leave the ledger as what was drawn makes it, after a failure, and say what that is.
 
         An interruption comes from outside and tells nothing of what was drawn: answers that are there are kept, and
@@ -241,7 +244,7 @@ class KeptWatch:
             return "nothing was spent"
         return f"{have}, which cost ε = {at_most(self.filter.spent)}; asked again, the watch goes on from there"
 
-    def spent(self, vector: SparseVector | PublishedVector) -> float:
+    def spent(self, vector: SparseVector | WholeVector) -> float:
         """What its answers cost, and what a crash left charged, rounded up."""
         if not self.repeating:
             return self._now_spent(vector)
@@ -249,7 +252,7 @@ class KeptWatch:
         self._spent_when_repeating = self._spent_when_repeating or self._now_spent(vector)
         return self._spent_when_repeating
 
-    def _now_spent(self, vector: SparseVector | PublishedVector) -> float:
+    def _now_spent(self, vector: SparseVector | WholeVector) -> float:
         if self.filter is None:
             names = max(self._spent_before, vector.spent)
         else:

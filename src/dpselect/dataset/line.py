@@ -27,6 +27,8 @@ _PURE = ("exponential-rationed",)
 _APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
 #: Where all questions are there, releasing every value beats those, which pay for each ⊤.
 _PUBLISHED = "gaussian-release"
+#: Where all questions are there and no δ is needed: one price, however many reach the line.
+_SET = "set-above-threshold"
 
 Number = Fraction | float
 
@@ -81,10 +83,11 @@ class Line:
             said = {name: getattr(self, name) for name in names} | known | {"delta": self.delta or None}
             refuse_given("‹plan›, which says it", **said)
             refuse_given("‹plan›, whose whole budget names those above", how_much=self.how_much or None)
-            if self.plan.asked != "crossings" or (self.plan.sparse is None and self.plan.contender != _PUBLISHED):
+            usable = self.plan.sparse is not None or self.plan.contender in (_SET, _PUBLISHED)
+            if self.plan.asked != "crossings" or not usable:
                 raise InvalidParameter(
-                    f"‹plan› must be for a line to be reached, by a sparse vector or {_PUBLISHED}; this one is for "
-                    f"{self.plan.contender}"
+                    f"‹plan› must be for a line to be reached, by a sparse vector, {_SET} or {_PUBLISHED}; this one is "
+                    f"for {self.plan.contender}"
                 )
             return
         for name in ("threshold", "budget"):
@@ -93,12 +96,21 @@ class Line:
             self.stated(name)
         if self.stated("budget") <= 0:
             raise refuse("budget", self.budget, "positive")
-        if self.mechanism is not None and self.mechanism not in by_short_name("above-threshold"):
-            raise refuse("mechanism", self.mechanism, "one of " + ", ".join(by_short_name("above-threshold")))
+        ways = by_short_name("above-threshold", "set")
+        if self.mechanism is not None and self.mechanism not in ways:
+            raise refuse("mechanism", self.mechanism, "one of " + ", ".join(ways))
         if self.by_hand and self.mechanism not in (None, "gaussian"):
             raise refuse("mechanism", self.mechanism, "gaussian, or left out, where noise or a clip is stated by hand")
         if self.by_hand and self.delta:
             raise refuse("delta", self.delta, "left out where noise or a clip is stated by hand")
+
+    def refuse_streams(self) -> None:
+        """Refuses what needs all questions at once, where they come one by one."""
+        refuse_given("questions that come one by one, whose values are gone by then", how_much=self.how_much or None)
+        if self.mechanism == "set" or (self.plan is not None and self.plan.at_once):
+            name = "mechanism" if self.plan is None else "plan"
+            rule = "for questions that come one by one: this one answers all of them at once, as a table has them"
+            raise refuse(name, _SET, rule)
 
     def _check_kinds(self) -> None:
         from dpselect.planning import Plan
@@ -155,7 +167,7 @@ class Line:
         """The threshold on the scale of the queries, of which one is ``unit`` in the readings'."""
         return float(self.stated("threshold") / unit)
 
-    def job(self, family: QueryFamily, *, questions: int, unit: Fraction, epsilon: float | None = None) -> Job | None:
+    def job(self, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool = False) -> Job | None:
         """The planner's job; None where no value can be on both sides of the line."""
         from dpselect.planning import Job
 
@@ -168,11 +180,12 @@ class Line:
             asked="crossings",
             family=family,
             count=questions,
-            epsilon=epsilon or self.part,
+            epsilon=self.part,
             delta=no_more_than(self.stated("delta")) if self.delta else 0.0,
             threshold=threshold,
             share=share,
             public=public,
+            whole=whole,
         )
 
     def contenders(self, *, whole: bool) -> tuple[str, ...]:
@@ -180,20 +193,21 @@ class Line:
         from dpselect.planning.contender import ways_of
 
         if self.mechanism is not None:
-            return ways_of(by_short_name("above-threshold")[self.mechanism].name)
+            return ways_of(by_short_name("above-threshold", "set")[self.mechanism].name)
         # What a past series shows may change beyond all that is weighed, and a fixed number of ⊤ would end the answers
         # early. Where a number is stated, or supposed within a factor of three, that is tried, too.
         pure = _PURE if self.known.like is not None else (*_PURE, "exponential-kept")
-        if not self.delta:
-            return pure
-        return (*pure, _PUBLISHED) if whole else (*pure, *_APPROXIMATE)
+        if whole:
+            return (_SET, *pure, _PUBLISHED) if self.delta else (_SET, *pure)
+        return (*pure, *_APPROXIMATE) if self.delta else pure
 
     def stated_noise(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Plan:
         """What a plan says; otherwise Gaussian noise as stated by hand, or by the plain rule, for these queries."""
         from dpselect.planning import Plan
 
         if self.plan is not None:
-            return self.plan.fitted(family, unit=float(unit))
+            # A whole set costs the same for any number of questions; all else ends with those it was planned for.
+            return self.plan.fitted(family, unit=float(unit), count=questions if self.plan.at_once else None)
         threshold, resample = self.on_scale(unit), self.resample is not False
         clip = None if self.clip is None else (float(_exact(self.clip[0]) / unit), float(_exact(self.clip[1]) / unit))
         near = family if clip is None else self._near(family, threshold, clip, unit=unit)

@@ -103,7 +103,7 @@ def choose(
     """
     from dpselect.planning.planner import ranked
 
-    job = line.job(family, questions=questions, unit=unit)
+    job = line.job(family, questions=questions, unit=unit, whole=whole)
     if job is None:
         return None
     plans = ranked(job, line.contenders(whole=whole), on_progress=progress)
@@ -144,21 +144,24 @@ def foresee(line: Line, plan: Plan, *, questions: int, unit: Fraction) -> Outloo
     return Outlook(prediction=found, questions=questions)
 
 
-def remedy(line: Line, family: QueryFamily, *, questions: int, unit: Fraction) -> str:
+def remedy(line: Line, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool) -> str:
     """What budget would do, in words."""
     from dpselect.errors import DPSelectError
     from dpselect.planning.budgets import Entrant
 
-    job = None if line.plan is not None else line.job(family, questions=questions, unit=unit)
+    job = None if line.plan is not None else line.job(family, questions=questions, unit=unit, whole=whole)
     if job is not None:
-        entrant, epsilon = Entrant(job, line.contenders(whole=False)[0]), float(job.epsilon or 1.0)
+        epsilon = float(job.epsilon or 1.0)
+        # The first two: a whole set, where there can be one, and what rations its budget.
+        entrants = [Entrant(job, key) for key in line.contenders(whole=whole)[: 1 + whole]]
         for _ in range(_DOUBLINGS):
             epsilon *= 2.0
-            try:
-                found = entrant.at(epsilon, passes=60).prediction
-            except DPSelectError:
-                continue
-            if found is not None and Outlook(prediction=found, questions=questions).useful:
-                enough = at_most(epsilon * line.parts, digits=2)
-                return f"a budget of {enough} would do on such data; so may longer periods, or more people"
+            for entrant in entrants:
+                try:
+                    found = entrant.at(epsilon, passes=60).prediction
+                except DPSelectError:
+                    continue
+                if found is not None and Outlook(prediction=found, questions=questions).useful:
+                    enough = at_most(epsilon * line.parts, digits=2)
+                    return f"a budget of {enough} would do on such data; so may longer periods, or more people"
     return "ask about longer periods, or about more people"

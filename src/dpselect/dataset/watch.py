@@ -15,6 +15,7 @@ from dpselect.dataset import how_much
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.watch_words import noise, report
+from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, refuse_given
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
@@ -24,7 +25,6 @@ from dpselect.report.rounding import at_most
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.dataset.kept import KeptWatch
-    from dpselect.dataset.published import PublishedVector
     from dpselect.dataset.watch_plan import WatchPlan
     from dpselect.ledger import Ledger
     from dpselect.noise.entropy import Entropy
@@ -55,7 +55,7 @@ class Watch(Answer):
     """
 
     plan: WatchPlan
-    vector: SparseVector | PublishedVector
+    vector: SparseVector | WholeVector
     spent: list[float] = field(default_factory=list)
     above: list[int] = field(default_factory=list)
     amounts: list[float] | None = None
@@ -230,7 +230,15 @@ def start(
     worst = Loss(epsilon=plan.settings.epsilon, delta=plan.settings.delta)
     values = Loss(epsilon=plan.asked.part) if plan.asked.how_much else None
     kept = KeptWatch(
-        book, plan.question(), cost=worst, values=values, key=mark, onward=onward, at_once=at_once, by=dict(noise(plan))
+        book,
+        plan.question(),
+        cost=worst,
+        values=values,
+        key=mark,
+        onward=onward,
+        at_once=at_once,
+        whole=plan.whole,
+        by=dict(noise(plan)),
     )
     watch = Watch(plan=plan, vector=plan.vector(source, filter=kept.filter), kept=kept)
     if plan.candidates is None or kept.repeated < len(plan.candidates):
@@ -264,6 +272,8 @@ def ask_about_each(
     watch = start(plan, key=key, afresh=afresh, at_once=False)
     read = functools.cache(lambda: dataset.read(candidates, progress=progress))
     watch.examine = lambda: read().curator_report
+    if isinstance(watch.vector, WholeVector):
+        watch.vector.all_values = lambda: read().values
     with watch.abandoned_with_care():
         while watch.answered < len(candidates) and watch.fits:
             place = watch.answered

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dpselect.dataset import how_much, watch, watch_words
 from dpselect.dataset.facts import period_word
 from dpselect.dataset.outlook import Outlook, choose, foresee
-from dpselect.dataset.published import PublishedVector
+from dpselect.dataset.whole import WholeVector
 from dpselect.errors import InvalidParameter, refuse_given
 from dpselect.mechanisms.catalogue import entry_of
 from dpselect.mechanisms.release import LaplaceRelease
@@ -104,9 +104,14 @@ class WatchPlan:
         return self.settings.sparse is not None and self.settings.sparse.rationed
 
     @property
-    def published(self) -> bool:
-        """Whether every value gets noise, instead of a sparse vector that pays for each ⊤."""
+    def whole(self) -> bool:
+        """Whether all questions are paid for together, instead of by a sparse vector that pays for each ⊤."""
         return self.settings.sparse is None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether all that reach the line are named as one set."""
+        return self.settings.at_once
 
     @property
     def weakness(self) -> str | None:
@@ -128,12 +133,12 @@ class WatchPlan:
         """How good the answers are expected to be, beside a guess, in the readings' unit."""
         return watch_words.expectation(self)
 
-    def vector(self, entropy: Entropy, *, filter: Filter | None = None) -> SparseVector | PublishedVector:
+    def vector(self, entropy: Entropy, *, filter: Filter | None = None) -> SparseVector | WholeVector:
         """What answers, with this source of noise: a sparse vector, on its own budget or another ``filter``'s."""
         # Values outside the range are cut to it: refusing them would say something about the data.
         made: Any = self.settings.mechanism(entropy=entropy, outside="clip", filter=filter)
-        if self.published:
-            return PublishedVector(made, threshold=self.threshold, count=self.settings.count, entropy=entropy)
+        if self.whole:
+            return WholeVector(made, threshold=self.threshold, count=self.settings.count, entropy=entropy)
         return cast("SparseVector", made)
 
     @functools.cached_property
@@ -151,7 +156,7 @@ class WatchPlan:
     @property
     def costs(self) -> dict[str, float]:
         """What the usual answers cost, by the names they have in a record, where that is known and differs."""
-        if self.rationed or self.published:
+        if self.rationed or self.whole:
             return {}
         watcher = self.vector(SYSTEM_ENTROPY).watcher
         return {
@@ -195,7 +200,7 @@ class WatchPlan:
             **({} if dataset is None else dataset.named(self.candidates)),
             "family": [family.lower, family.upper, family.sensitivity, family.monotone],
             "threshold": self.threshold,
-            "noise": self.noise[0],
+            "noise": "set" if self.at_once else self.noise[0],
             **(self._by_hand() if self.asked.by_hand else {}),
             **({"how_much": True} if self.asked.how_much else {}),
             "budget": self.shown_budget,
@@ -238,7 +243,7 @@ def plan_watch(
 ) -> WatchPlan:
     """The plan for a data set's candidates or, without one, for questions that come one by one from anywhere."""
     if dataset is None:
-        refuse_given("questions that come one by one, whose values are gone by then", how_much=line.how_much or None)
+        line.refuse_streams()
     expected = line.expected_above(questions=questions)
     chosen = None
     if line.plan is None and not line.by_hand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -25,9 +26,11 @@ def reason(plan: WatchPlan) -> str:
     law, _, _ = plan.noise
     drawn = f"anew after each {plan.period} that is named" if plan.resample else f"once for all {plural(plan.period)}"
     where = f", around the line drawn {drawn}"
-    if plan.published:
+    if plan.whole:
         where = f" on every {plan.period}'s value, which is then compared with the line"
     title = f"{law[0].upper()}{law[1:]} noise{where}"
+    if plan.at_once:
+        title = f"All {plural(plan.period)} named together, at one price however many they are"
     if plan.asked.plan is not None:
         return f"{title}: as planned."
     if plan.outlook is None or not plan.outlook.chosen:
@@ -45,7 +48,7 @@ def expectation(plan: WatchPlan) -> str:
     if plan.outlook is None:
         return "nothing: no value can be on both sides of the line"
     spread = plan.settings.noise_spread * float(plan.unit)
-    blurred = ("about " if plan.rationed else "") + plan.with_unit(at_most(spread, digits=3))
+    blurred = ("about " if plan.rationed or plan.at_once else "") + plan.with_unit(at_most(spread, digits=3))
     told = f"{plan.outlook.in_words}. The noise around the line has a standard deviation of {blurred}"
     if not plan.asked.how_much:
         return told
@@ -70,7 +73,8 @@ def refusal(plan: WatchPlan) -> str:
     """What to say, and what to do, where the answers would hardly be better than a guess."""
     if plan.outlook is None:
         return f"{futility(plan)}; nothing was spent (‹anyway› to insist)"
-    told = remedy(plan.asked, plan.settings.family, questions=plan.questions, unit=plan.unit)
+    whole = plan.dataset is not None
+    told = remedy(plan.asked, plan.settings.family, questions=plan.questions, unit=plan.unit, whole=whole)
     return (
         f"the answers would hardly be better than a guess: expected is {expectation(plan)}. {told[0].upper()}"
         f"{told[1:]}; nothing was spent (‹anyway› to insist)"
@@ -118,13 +122,17 @@ def noise(plan: WatchPlan) -> list[Entry]:
     """How the answers are drawn, as a ledger keeps it beside them."""
     law, of_line, of_question = plan.noise
     word, rows = "standard deviation" if law == "Gaussian" else "scale", []
-    found = None if plan.published else plan.settings.sparse_parameters
+    found = None if plan.whole else plan.settings.sparse_parameters
     if found is not None and found.clip is not None:
         low, high = (width * float(plan.unit) for width in found.clip)
         rows.append(("Values cut to", f"{low:.4g} below and {plan.with_unit(f'{high:.4g}')} above the line"))
     if of_line:
         rows.append(("Noise of the line", f"{law}, {word} {plan.with_unit(at_most(of_line))}"))
-    rows.append((f"Noise of each {plan.period}", f"{law}, {word} {plan.with_unit(at_most(of_question))}"))
+    if plan.at_once:
+        half = plan.with_unit(at_most(of_question * math.log(2.0)))
+        rows.append(("A mistake", f"is half as likely for every {half} that a {plan.period} is farther from the line"))
+    else:
+        rows.append((f"Noise of each {plan.period}", f"{law}, {word} {plan.with_unit(at_most(of_question))}"))
     if found is not None and found.expected is not None:
         about = f"for about {sum(found.expected):.3g} {found.rare} the line"
         rows.append(("Rationed", f"{about}; the noise stated is that of the first {plan.period}"))
@@ -213,6 +221,8 @@ def _into_the_sum(watch: Watch) -> str:
     """Which of the two numbers counts beside other answers about the same people (THEORY §4)."""
     if watch.vector.noise == "reproducible":
         return NOTHING_TO_ADD
+    if not watch.plan.settings.delta and at_most(watch.cost) == at_most(watch.plan.budget):
+        return f"Into the running sum goes ε = {at_most(watch.plan.budget)}."
     if watch.plan.settings.delta > 0:
         return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
     return (

@@ -1,28 +1,33 @@
-"""A watch that gives every value noise of its own and compares it with the line: the whole is paid for at its first."""
+"""A watch whose questions are all paid for together, with the first of them: a whole set, or every value released."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.outcomes import Noise, Verdict, noise_of
+from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.release import GaussianRelease
     from dpselect.noise.entropy import Entropy
 
 
-class PublishedVector:
-    """Answers read off values that are released with noise, for a number of questions that is known beforehand.
+class WholeVector:
+    """Answers to a number of questions that is known beforehand, at one price whatever they are.
 
-    Where a δ is allowed and many are above the line this beats every sparse vector, which pays for each of them: here
-    the price is that of all values, whatever the answers are. To whoever asks it looks like a sparse vector.
+    Either the whole set above the line is drawn at once, or every value is released with noise and compared with the
+    line. To whoever asks it looks like a sparse vector.
 
     Parameters
     ----------
-    watcher : GaussianRelease
-        How each value is released, at which δ.
+    watcher : SetAboveThreshold or GaussianRelease
+        How the set is drawn, or how each value is released at which δ.
     threshold : float
         ρ, public.
     count : int
@@ -35,7 +40,7 @@ class PublishedVector:
     >>> from dpselect import GaussianRelease, QueryFamily, SeededEntropy
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
     >>> release = GaussianRelease.calibrated(family, candidates=2, epsilon=1.0, delta=1e-6)
-    >>> vector = PublishedVector(release, threshold=0.5, count=2, entropy=SeededEntropy(1))
+    >>> vector = WholeVector(release, threshold=0.5, count=2, entropy=SeededEntropy(1))
     >>> vector.spent, vector.ask(0.1), vector.ask(0.9), vector.fits, 0.99 < vector.spent <= 1.0
     (0.0, <Verdict.BELOW: 'below'>, <Verdict.ABOVE: 'above'>, False, True)
     """
@@ -43,11 +48,16 @@ class PublishedVector:
     #: There are no runs: nothing is charged later than at the first question.
     open_run = None
 
-    def __init__(self, watcher: GaussianRelease, *, threshold: float, count: int, entropy: Entropy) -> None:
+    def __init__(
+        self, watcher: GaussianRelease | SetAboveThreshold, *, threshold: float, count: int, entropy: Entropy
+    ) -> None:
         self.watcher: Any = watcher
         self._threshold, self._count, self._entropy = threshold, count, entropy
         self._epsilon = float(watcher.epsilon(count))
         self._asked = 0
+        #: Where all values are, if they are there: looked at when the first question is asked, and all are answered.
+        self.all_values: Callable[[], Any] | None = None
+        self._above: NDArray[np.bool_] | None = None
         self._open = True
         self.noise: Noise = noise_of(entropy)
 
@@ -78,9 +88,25 @@ class PublishedVector:
                 next_cost=self._epsilon,
             )
         # Counted before it is drawn: whatever interrupts it, no more values are released than are paid for.
-        self._asked += 1
+        place, self._asked = self._asked, self._asked + 1
+        if self.all_values is not None:
+            if self._above is None:
+                self._above = self._draw(self.all_values())
+            return Verdict.ABOVE if self._above[place] else Verdict.BELOW
+        if self.needs_all:
+            raise StateRefused("this answers all questions at once: give it all values, or plan for a stream")
         found = self.watcher.release([value], entropy=self._entropy, outside="clip").values
         return Verdict.ABOVE if float(found[0]) >= self._threshold else Verdict.BELOW
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether nothing can be answered before all values are there."""
+        return isinstance(self.watcher, SetAboveThreshold)
+
+    def _draw(self, values: Any) -> NDArray[np.bool_]:
+        found = self.watcher.release(values[: self._count], entropy=self._entropy, outside="clip")
+        above: NDArray[np.bool_] = found.above if self.needs_all else found.values >= self._threshold
+        return above
 
     def close(self) -> None:
         """Refuse all further questions."""

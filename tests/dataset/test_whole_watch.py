@@ -1,0 +1,148 @@
+"""A table's days above a line are named at once where that does best: one charge, one draw, found again for nothing."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpselect as dp
+from dpselect.dataset import Dataset, Line
+from dpselect.dataset.watch_plan import plan_watch
+from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
+from dpselect.ledger import Ledger, Total
+from dpselect.noise.entropy import SeededEntropy
+from dpselect.planning import Plan
+
+DAYS = 300
+_LOAD = 40 + 25 * np.sin(np.arange(DAYS) / 23) + np.random.default_rng(5).normal(0, 4, DAYS)
+WITHIN: dict[str, Any] = {
+    "start": "2013-01-01",
+    "end": str(datetime.date(2013, 1, 1) + datetime.timedelta(DAYS - 1)),
+    "threshold": 62,
+}
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Path:
+    days = (datetime.date(2013, 1, 1) + datetime.timedelta(day) for day in range(DAYS))
+    path = tmp_path / "load.csv"
+    path.write_text("day,load\n" + "\n".join(f"{day},{load:.4f}" for day, load in zip(days, _LOAD, strict=True)) + "\n")
+    return path
+
+
+def opened(series: Path, **more: Any) -> Dataset:
+    return dp.Dataset(series, time="day", value="load", maximum=100, population=5000, **more)
+
+
+def f1(named: list[int]) -> float:
+    truth = set(np.flatnonzero(_LOAD >= 62).tolist())
+    return 2 * len(truth & set(named)) / (len(truth) + len(named))
+
+
+def test_the_default_names_all_at_once_and_nearly_all_right(series: Path) -> None:
+    plan = opened(series, entropy=SeededEntropy(1)).plan(**WITHIN, budget=1)
+    assert plan.settings.contender == "set-above-threshold"
+    assert "named together, at one price" in plan.reason
+    found = plan.ask()
+    assert found.answered == DAYS
+    assert f1(found.above) > 0.9
+    assert found.cost == pytest.approx(1.0, abs=1e-6)
+    assert found.cost <= 1.0
+    assert plan.outlook is not None
+    assert plan.outlook.prediction.worst <= f1(found.above)
+    text = str(found)
+    assert "half as likely for every" in text
+    assert found.to_dict()["mechanism"] == "set-above-threshold"
+    sparse = opened(series, entropy=SeededEntropy(1)).plan(**WITHIN, budget=1, mechanism="exponential").ask()
+    assert f1(found.above) > f1(sparse.above)
+
+
+@pytest.mark.parametrize(
+    "total",
+    [Total.pure(1), Total.approximate(1.0, delta=Fraction(1, 10**6)), Total.zcdp(1, delta=Fraction(1, 10**6))],
+    ids=lambda total: total.kind,
+)
+def test_one_charge_one_draw_and_found_again(series: Path, tmp_path: Path, total: Total) -> None:
+    book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=total)
+    plan = opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10))
+    found = plan.ask()
+    charged = book.balance().charged
+    assert charged == total.price(dp.Loss(epsilon=plan.settings.epsilon))
+    again = opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10)).ask()
+    assert again.above == found.above
+    assert again.kept is not None
+    assert again.kept.repeated == DAYS
+    assert book.balance().charged == charged
+    # The same line by other means is another question, and paid.
+    if total.kind == "pure":
+        with pytest.raises(BudgetExhausted):
+            opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10), mechanism="exponential").ask()
+        with pytest.raises(BudgetExhausted):
+            opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10)).ask(afresh=True)
+    assert book.balance().charged == charged
+
+
+def test_nothing_is_shown_before_the_ledger_has_it(series: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Stopped between the draw and the entry: the charge stands, nobody has seen a day, and it is drawn once more."""
+    book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(1))
+    plan, shown = opened(series, ledger=book).plan(**WITHIN, budget=1), []
+    settle = Ledger.settle
+
+    def stopped(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "settle", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        plan.ask(each=lambda name, above, spent: shown.append(name))
+    assert not shown
+    assert book.balance().remaining == 0
+    monkeypatch.setattr(Ledger, "settle", settle)
+    found = opened(series, ledger=book).plan(**WITHIN, budget=1).ask()
+    assert f1(found.above) > 0.8
+    assert book.balance().remaining == 0
+
+
+def test_values_come_from_the_other_half(series: Path, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(2))
+    plan = opened(series, ledger=book).plan(**WITHIN, budget=2, how_much=True)
+    assert plan.settings.contender == "set-above-threshold"
+    found = plan.ask()
+    assert found.amounts is not None
+    assert len(found.amounts) == len(found.above)
+    assert book.balance().remaining == pytest.approx(0, abs=1e-9)
+    assert found.cost == pytest.approx(2, abs=1e-6)
+
+
+def test_a_plan_in_a_file_fits_other_numbers_of_days(series: Path, tmp_path: Path) -> None:
+    made = opened(series).plan(**WITHIN, budget=1)
+    plan = Plan.from_document(made.settings.as_document())
+    short: dict[str, Any] = {"start": "2013-01-01", "end": "2013-02-09"}
+    found = opened(series).plan(plan=plan, **short).ask(anyway=True)
+    assert (found.answered, found.ended) == (40, False)
+    assert found.cost <= 1.0
+
+
+def test_questions_one_by_one_are_refused(series: Path) -> None:
+    family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
+    made = opened(series).plan(**WITHIN, budget=1)
+    for line in (Line(threshold=Fraction(1, 2), budget=1, mechanism="set"), Line(plan=made.settings)):
+        with pytest.raises(InvalidParameter, match="one by one"):
+            plan_watch(family, line, questions=9)
+    with pytest.raises(StateRefused, match="all questions at once"):
+        made.start(SeededEntropy(1)).ask(0.5)
+
+
+def test_the_command_line_knows_it(dpselect: Callable[..., Any], series: Path) -> None:
+    asked = ("watch", series, "--time", "day", "--value", "load", "--maximum", 100, "--population", 5000)
+    asked += ("--from", WITHIN["start"], "--to", WITHIN["end"], "--threshold", 62, "--budget", 1)
+    ran = dpselect(*asked, "--mechanism", "set", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.lines[-1]["mechanism"] == "set-above-threshold"
+    named = [place for place, line in enumerate(ran.lines[:-1]) if line.get("above")]
+    assert f1(named) > 0.85
