@@ -144,5 +144,5 @@ def test_the_command_line_knows_it(dpselect: Callable[..., Any], series: Path) -
     ran = dpselect(*asked, "--mechanism", "set", "--json")
     assert ran.code == 0, ran.err
     assert ran.lines[-1]["mechanism"] == "set-above-threshold"
-    named = [place for place, line in enumerate(ran.lines[:-1]) if line.get("above")]
+    named = [place for place, line in enumerate(ran.lines[:-1]) if line["answer"] == "above"]
     assert f1(named) > 0.85

@@ -25,7 +25,7 @@ ONE_ABOVE_IN = 10
 #: range as well, and is for those who ask for it.
 _PURE = ("exponential-rationed",)
 _APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
-#: Where all questions are there, releasing every value beats those, which pay for each ⊤.
+#: By a plan alone: every value released within a δ.
 _PUBLISHED = "gaussian-release"
 #: Where all questions are there and no δ is needed: one price, however many reach the line.
 _SET = "set-above-threshold"
@@ -197,8 +197,8 @@ class Line:
         # What a past series shows may change beyond all that is weighed, and a fixed number of ⊤ would end the answers
         # early. Where a number is stated, or supposed within a factor of three, that is tried, too.
         pure = _PURE if self.known.like is not None else (*_PURE, "exponential-kept")
-        if whole:
-            return (_SET, *pure, _PUBLISHED) if self.delta else (_SET, *pure)
+        if whole:  # with a δ, too: a release of every value is behind the whole set wherever either is of use
+            return (_SET, *pure)
         return (*pure, *_APPROXIMATE) if self.delta else pure
 
     def stated_noise(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Plan:
