@@ -1,12 +1,12 @@
 """What plans made on the past do on what came after, on real and on made-up streams, and how long planning takes.
 
-Three tables of docs/planning.md. UCI Bikes: the first year is the public profile, the second is watched. Low Carbon
+Four tables of docs/planning.md. UCI Bikes: the first year is the public profile, the second is watched. Low Carbon
 London: first half, second half. The plan sees the past, the family, ε and the line, nothing of what came after. The
 paper's side is given everything: its σ_X is the best of its grid on the very stream that is watched, and its filter,
 which does not hold as claimed, may use ε to the last run. The textbook is Laplace noise under one threshold, its cap
 the number of ⊤ of the past. Data from DPSELECT_DATA or ../shared/data; without it a simulated stand-in.
 
-    python benchmarks/planning.py [past] [streams] [speed]
+    python benchmarks/planning.py [past] [streams] [whole] [speed]
 """
 
 from __future__ import annotations
@@ -139,6 +139,36 @@ def streams() -> None:
     print("| mean | " + " | ".join(f"{one:+.3f}" for one in means) + " |")
 
 
+def whole() -> None:
+    """The table of made-up years whose values are all there: one by one, all at once, and what the planner takes."""
+    sys.path.insert(0, str(ROOT))
+    from tests.planning.streams import KINDS, stream
+    from tests.planning.test_robust_outlook import FAMILY, planned
+    from tests.planning.test_whole_set import SET, score
+
+    print("| ε | textbook | rationed | whole set | taken | least gain of taken over rationed in a kind |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for epsilon in (0.5, 1.0, 2.0):
+        kinds = []
+        for kind in KINDS:
+            years = []
+            for seed in SEEDS:
+                past, future, line = stream(kind, seed=seed)
+                public = Profile(tuple(past), public=True)
+                promise = {"family": FAMILY, "count": len(future), "epsilon": epsilon, "threshold": line}
+                plans = ranked(
+                    Job(asked="crossings", **promise, public=public, whole=True), [SET, "exponential-rationed"]
+                )
+                at_once = float(score(next(one for one in plans if one.contender == SET), future, passes=40).mean())
+                rationed = float(planned(past, future, line, epsilon))
+                taken = at_once if plans[0].contender == SET else rationed
+                plain = textbook(past, future, threshold=line, family=FAMILY, epsilon=epsilon)
+                years.append((plain, rationed, at_once, taken))
+            kinds.append(np.mean(years, axis=0))
+        means, least = np.mean(kinds, axis=0), min(one[3] - one[1] for one in kinds)
+        print(f"| {epsilon:g} | " + " | ".join(f"{one:.3f}" for one in means) + f" | {least:+.3f} |", flush=True)
+
+
 def speed() -> None:
     """How long plans take."""
     family = QueryFamily(lower=0, upper=1, sensitivity=1 / 6946, monotone=True)
@@ -165,10 +195,10 @@ def speed() -> None:
 
 def main() -> None:
     """The tables that are named, or all."""
-    parts = {"past": past_and_future, "streams": streams, "speed": speed}
+    parts = {"past": past_and_future, "streams": streams, "whole": whole, "speed": speed}
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
-        "parts", nargs="*", choices=[[], *parts], metavar="PART", help="past, streams, speed; all if left out"
+        "parts", nargs="*", choices=[[], *parts], metavar="PART", help="past, streams, whole, speed; all if left out"
     )
     for name in parser.parse_args().parts or parts:
         parts[name]()

@@ -85,7 +85,7 @@ def _show(found: Demonstration) -> None:
             ("  private answer", f"{peak.day} ({peak.mean_kwh:.1f} {UNIT}, number {peak.rank} of {found.days})"),
             ("  truth (simulated)", f"{peak.true_day} ({peak.true_mean_kwh:.1f} {UNIT})"),
             ("  cost", f"ε ≤ {at_most(peak.epsilon)}, {peak.mechanism}"),
-            (f"Which days reached {LINE} {UNIT}?", f"{watch.asked} days asked, one after the other"),
+            (f"Which days reached {LINE} {UNIT}?", f"{watch.asked} days asked"),
             ("  private answer", _listed(watch.days, note=f", {watch.right} of them right")),
             ("  truth (simulated)", _listed(watch.true_days)),
             ("  cost", f"ε ≤ {at_most(spent)} of {at_most(watch.spending.budget)}"),

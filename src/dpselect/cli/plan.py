@@ -97,6 +97,8 @@ class Asked:
             public=public,
             outlook=known.outlook,
             wanted=None if self.wanted is None else float(self.wanted),
+            # A table's questions are all there; those that come one by one are not.
+            whole=count > 0 and self.threshold is not None,
         )
 
 
