@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -118,6 +119,9 @@ def read_again(connection: Any, how: Callable[[], object]) -> None:
 
 def _interruptible(backend: Any, run: Callable[[], Any]) -> Any:
     """Runs a query that the driver of MySQL would wait for, deaf to every signal, in a thread of its own."""
+    if backend.name == "sqlite":
+        with _ended_by_signals(backend.con.interrupt):
+            return run()
     if backend.name != "mysql":
         return run()
     found: list[Any] = []
@@ -141,6 +145,35 @@ def _interruptible(backend: Any, run: Callable[[], Any]) -> Any:
     if failed:
         raise failed[0]
     return found[0]
+
+
+@contextmanager
+def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
+    """Ends what runs inside when a person interrupts.
+
+    SQLite calls functions of Python's for each row, and takes an interruption in one of them for a failure of it.
+    """
+    heard: list[int] = []
+
+    def hear(number: int, _: object) -> None:
+        heard.append(number)
+        end()
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is signal.default_int_handler:
+                before[number] = signal.signal(number, hear)
+    try:
+        yield
+    except Exception:
+        if not heard:
+            raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def _kill_query(backend: Any) -> None:
