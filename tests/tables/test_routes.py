@@ -311,3 +311,9 @@ def test_duckdb_reads_by_itself_only_what_the_patterns_read(every):
 
     for text, ours, peer in zip(zip(at, value, strict=True), read("duckdb"), read("polars"), strict=True):
         assert ours == peer, text
+
+
+def test_columns_called_like_those_that_are_added_on_the_way_are_kept_apart(tmp_path):
+    (tmp_path / "r.csv").write_text("Moment,at,WRITTEN\na,2013-01-01 10:00,1.5\nb,2013-01-02,2\n")
+    question = Question(user="Moment", time="at", value="WRITTEN", cap=10, grid=10, population=9)
+    assert bounded_query(tmp_path / "r.csv", question, DAYS).totals == (2, 2, 0)

@@ -119,7 +119,8 @@ class Facts:
         for name in _AMOUNTS:
             if isinstance(getattr(self, name), str):
                 raise refuse(name, getattr(self, name), "a number such as 50 or Fraction(25, 2), not a text")
-        if self.cap_every not in (None, *_LENGTHS):
+        known = isinstance(self.cap_every, str) and self.cap_every in _LENGTHS
+        if self.cap_every is not None and not known:
             raise refuse("cap_every", self.cap_every, "one of " + ", ".join(_LENGTHS))
         if self.hour is not None and self.time is None:
             raise InvalidParameter("‹hour› needs ‹time›, the column with the date", parameter="hour")

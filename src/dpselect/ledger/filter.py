@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 from dpselect.checks import one, positive
 from dpselect.composition.costs import declared
-from dpselect.composition.filter import Filter, HeldRun, State, Watcher
+from dpselect.composition.filter import Filter, HeldRun, State, Watcher, check_watcher
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.minutes import Charges, Minutes
@@ -254,6 +254,7 @@ class LedgerFilter(Filter):
             raise StateRefused("another charge came in while budget was being reserved for this one; ask again")
 
     def _let_in(self, held: HeldRun, watcher: Watcher, horizon: int | None) -> None:
+        check_watcher(watcher, horizon)
         self._check_process()
         with self._lock:
             self._check_open()

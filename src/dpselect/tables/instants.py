@@ -133,8 +133,9 @@ def with_moments(table: Expression, name: str) -> tuple[Expression, Expression |
 
 
 def _unused(table: Expression, word: str) -> str:
-    """A name that no column of the table has."""
-    while word in table.columns:
+    """A name that no column of the table has, in upper or lower case: DuckDB takes both for one."""
+    taken = {name.casefold() for name in table.columns}
+    while word in taken:
         word += "_"
     return word
 
