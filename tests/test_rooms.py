@@ -1,5 +1,7 @@
 """The map of rooms holds: data flows one way. The contracts stand in .importlinter, and nowhere else."""
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +40,29 @@ def test_import_is_light():
     code = f"import sys, dpselect; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_type_checkers_are_told_of_the_public_names_and_of_no_others():
+    import dpselect
+
+    tree = ast.parse(Path(dpselect.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    told = {name.asname: f"{line.module}.{name.name}" for line in block.body for name in line.names}
+    assert told == {name: f"{home}.{name}" for name, home in dpselect._HOMES.items()}
+
+
+def test_every_file_that_a_page_names_is_there():
+    """`rule.py`, `numerics/rule.py`, `tests/…`; of the core, modules by their dotted names, too."""
+    parts = [ROOT / part for part in ("src", "tests", "benchmarks")]
+    files = [path.as_posix() for part in parts for path in part.rglob("*.py")]
+    missing = []
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        named = set(re.findall(r"`([\w/]+\.py)\b", text))
+        dotted = re.findall(r"`(?:dpselect\.)?(numerics|privacy|noise|mechanisms|composition)\.([a-z_]+)", text)
+        named |= {f"{room}/{module}.py" for room, module in dotted}
+        missing += [(page.name, name) for name in named if not any(file.endswith(f"/{name}") for file in files)]
+    assert not missing
 
 
 def test_public_names_load():

@@ -17,51 +17,29 @@ from dpselect.mechanisms.catalogue import CATALOGUE
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "PureFilter": "dpselect.composition.realised",
-    "RepairedReportingFilter": "dpselect.composition.realised",
-    "PublishedReportingFilter": "dpselect.composition.realised",
-    "AdvancedFilter": "dpselect.composition.declared",
-    "RenyiFilter": "dpselect.composition.declared",
-    "ZCDPFilter": "dpselect.composition.declared",
-    "GaussianFilter": "dpselect.composition.declared",
-    "DPSelectError": "dpselect.errors",
-    "InvalidParameter": "dpselect.errors",
-    "InvalidData": "dpselect.errors",
-    "BudgetExhausted": "dpselect.errors",
-    "StateRefused": "dpselect.errors",
-    "SourceError": "dpselect.errors",
-    "NotPublic": "dpselect.errors",
-    "DPSelectWarning": "dpselect.errors",
-    "SensitivityClipped": "dpselect.errors",
-    "Dataset": "dpselect.dataset",
-    "Known": "dpselect.dataset",
-    "Line": "dpselect.dataset",
-    "QueryFamily": "dpselect.privacy.family",
-    "Enclosure": "dpselect.numerics.enclosure",
-    "Loss": "dpselect.privacy.loss",
-    "Selection": "dpselect.mechanisms.outcomes",
-    "SparseVector": "dpselect.composition.sparse_vector",
-    "Odometer": "dpselect.composition.odometer",
-    "SeededEntropy": "dpselect.noise.entropy",
-    "Verdict": "dpselect.mechanisms.outcomes",
-    **{entry.class_name: entry.home for entry in CATALOGUE},
+#: The public names by where they live, mechanisms as the catalogue says; below, the same for type checkers.
+_HOMES = {entry.class_name: entry.home for entry in CATALOGUE} | {
+    name: f"dpselect.{home}"
+    for home, names in {
+        "composition.declared": "AdvancedFilter GaussianFilter RenyiFilter ZCDPFilter",
+        "composition.odometer": "Odometer",
+        "composition.realised": "PublishedReportingFilter PureFilter RepairedReportingFilter",
+        "composition.sparse_vector": "SparseVector",
+        "dataset": "Dataset Known Line",
+        "errors": "BudgetExhausted DPSelectError DPSelectWarning InvalidData InvalidParameter NotPublic "
+        "SensitivityClipped SourceError StateRefused",
+        "mechanisms.outcomes": "Selection Verdict",
+        "noise.entropy": "SeededEntropy",
+        "numerics.enclosure": "Enclosure",
+        "privacy.family": "QueryFamily",
+        "privacy.loss": "Loss",
+    }.items()
+    for name in names.split()
 }
-
-_ROOMS = {
-    "numerics",
-    "privacy",
-    "noise",
-    "mechanisms",
-    "composition",
-    "ledger",
-    "tables",
-    "planning",
-    "dataset",
-    "report",
-    "paper",
-    "errors",
-}
+# fmt: off
+_ROOMS = {"composition", "dataset", "errors", "ledger", "mechanisms", "noise", "numerics", "paper", "planning",
+          "privacy", "report", "tables"}
+# fmt: on
 
 __all__ = sorted([*_HOMES, "__version__"])
 

@@ -45,7 +45,7 @@ def test_selections_and_thresholds_are_made_by_one_call_each() -> None:
     for entry in of_kind("selection"):
         made = entry.mechanism().calibrated(FAMILY, epsilon=0.5, candidates=10)
         assert entry_of(made) is entry
-        assert entry.noise_of(made) == (made.noise_scale,)
+        assert entry.noise_of(made) == made.scales
     for entry in of_kind("above-threshold"):
         more = {"horizon": 50} if entry.guarantee == "pure, by transcript" else {}
         made = entry.mechanism().calibrated(FAMILY, threshold=0.5, epsilon=0.5, **more)

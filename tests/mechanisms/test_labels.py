@@ -52,7 +52,7 @@ def test_labels_that_do_not_fit_are_refused_before_anything_is_drawn(labels: Any
 
 @pytest.mark.parametrize("mechanism", [GaussianNoisyMax(FAMILY, 20.0), PermuteAndFlip(FAMILY, 10.0)])
 def test_the_smallest_is_the_largest_of_the_mirrored_values_at_the_same_cost(mechanism: Any) -> None:
-    mirrored = type(mechanism)(QueryFamily(lower=-100.0, upper=10.0, sensitivity=1.0), mechanism.noise_scale)
+    mirrored = type(mechanism)(QueryFamily(lower=-100.0, upper=10.0, sensitivity=1.0), mechanism.scales[0])
     exact = [Fraction(value) + Fraction(1, 3) for value in VALUES]
     for seed in range(50):
         for values in (VALUES, exact):

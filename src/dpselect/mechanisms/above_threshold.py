@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NotRequired, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,41 +13,43 @@ from numpy.typing import ArrayLike
 from dpselect.checks import FloatArray, broadcast, counts, finite, one, positive, refuse
 from dpselect.errors import InvalidData, StateRefused
 from dpselect.mechanisms.catalogue import by_short_name
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.outcomes import noise_of
 from dpselect.mechanisms.run import Run, Runs
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
-from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
 from dpselect.privacy.conversions import ORDERS, renyi_to_probabilistic
-from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.privacy.family import QueryFamily
+
+
+class Settings(TypedDict):
+    """Many settings, compared at once: noise, counts and (clipped) ranges broadcast."""
+
+    threshold: float
+    scale_threshold: ArrayLike
+    scale_query: ArrayLike
+    below: ArrayLike
+    above: ArrayLike
+    #: The family's own where left out.
+    lower: NotRequired[ArrayLike]
+    upper: NotRequired[ArrayLike]
 
 
 @dataclass(frozen=True)
-class AboveThreshold(ABC):
+class AboveThreshold(Mechanism):
     """Compares each question, plus noise, with one threshold, plus noise drawn once per run, and answers ⊥ or ⊤."""
 
-    #: The law of both noises, at scale 1.
-    law: ClassVar[Law]
-    #: What the noise of the threshold and the noise of a question are called among the parameters.
-    noise_names: ClassVar[tuple[str, str]] = ("scale_threshold", "scale_query")
+    #: The noise of the threshold, and the noise of a question.
+    noise_names: ClassVar[tuple[str, ...]] = ("scale_threshold", "scale_query")
 
-    family: QueryFamily
     _: KW_ONLY
     threshold: float
 
     def __post_init__(self) -> None:
-        check_family(self.family)
+        super().__post_init__()
         object.__setattr__(self, "threshold", one(finite, "threshold", self.threshold))
-        for name in self.noise_names:
-            object.__setattr__(self, name, one(positive, name, getattr(self, name)))
-
-    @cached_property
-    def scales(self) -> tuple[float, float]:
-        """What the noise of the threshold and the noise of a question are multiplied by."""
-        first, second = self.noise_names
-        return getattr(self, first), getattr(self, second)
 
     @classmethod
     def offset(cls, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
@@ -68,22 +70,8 @@ class AboveThreshold(ABC):
 
     @classmethod
     @abstractmethod
-    def losses(
-        cls,
-        family: QueryFamily,
-        *,
-        threshold: float,
-        scale_threshold: ArrayLike,
-        scale_query: ArrayLike,
-        below: ArrayLike,
-        above: ArrayLike,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> FloatArray:
-        """:meth:`loss` for many settings at once: noise, counts and (clipped) ranges broadcast.
-
-        For comparing settings; what is charged is the mechanism's own :meth:`loss`.
-        """
+    def losses(cls, family: QueryFamily, **settings: Unpack[Settings]) -> FloatArray:
+        """:meth:`loss` of many settings; for comparing them: what is charged is the mechanism's own :meth:`loss`."""
 
     @abstractmethod
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:

@@ -6,13 +6,13 @@ Exponential noise costs what Laplace noise costs, with half the variance (THEORY
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, non_negative, positive
-from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.mechanisms.above_threshold import AboveThreshold, Settings
 from dpselect.noise.quantiles import EXPONENTIAL, LAPLACE, Law
 from dpselect.privacy.classical import (
     TranscriptBound,
@@ -42,25 +42,14 @@ class ClassicalAboveThreshold(AboveThreshold):
     scale_query: float
 
     @classmethod
-    def losses(
-        cls,
-        family: QueryFamily,
-        *,
-        threshold: float,
-        scale_threshold: ArrayLike,
-        scale_query: ArrayLike,
-        below: ArrayLike,
-        above: ArrayLike,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> FloatArray:
+    def losses(cls, family: QueryFamily, **settings: Unpack[Settings]) -> FloatArray:
         """The closed form in doubles; threshold and range do not matter to it."""
         check_family(family)
         first, second, *counted = broadcast(
-            scale_threshold=positive("scale_threshold", scale_threshold),
-            scale_query=positive("scale_query", scale_query),
-            below=non_negative("below", below),
-            above=non_negative("above", above),
+            scale_threshold=positive("scale_threshold", settings["scale_threshold"]),
+            scale_query=positive("scale_query", settings["scale_query"]),
+            below=non_negative("below", settings["below"]),
+            above=non_negative("above", settings["above"]),
         )
         costs = family.sensitivity / first, family.sensitivity / second
         return np.asarray(cls.bound(*costs, *counted, monotone=family.monotone))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from dpselect.checks import (
     refuse,
     unwrap,
 )
-from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.mechanisms.above_threshold import AboveThreshold, Settings
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
@@ -62,39 +62,19 @@ class GaussianAboveThreshold(AboveThreshold):
     """
 
     law: ClassVar[Law] = NORMAL
-    noise_names: ClassVar[tuple[str, str]] = ("sigma_threshold", "sigma_query")
+    noise_names: ClassVar[tuple[str, ...]] = ("sigma_threshold", "sigma_query")
 
     _: KW_ONLY
     sigma_threshold: float
     sigma_query: float
 
     @classmethod
-    def losses(
-        cls,
-        family: QueryFamily,
-        *,
-        threshold: float,
-        scale_threshold: ArrayLike,
-        scale_query: ArrayLike,
-        below: ArrayLike,
-        above: ArrayLike,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> FloatArray:
+    def losses(cls, family: QueryFamily, **settings: Unpack[Settings]) -> FloatArray:
         """The tight losses of THEORY §2."""
-        check_family(family)
-        found = transcript_epsilon(
-            lower=family.lower if lower is None else lower,
-            upper=family.upper if upper is None else upper,
-            sensitivity=family.sensitivity,
-            threshold=threshold,
-            sigma_threshold=scale_threshold,
-            sigma_query=scale_query,
-            below=below,
-            above=above,
-            monotone=family.monotone,
-        )
-        return np.asarray(found)
+        given: dict[str, Any] = {**vars(check_family(family)), **settings}
+        for sigma, scale in zip(cls.noise_names, AboveThreshold.noise_names, strict=True):
+            given[sigma] = given.pop(scale)
+        return np.asarray(transcript_epsilon(**given))
 
     @cached_property
     def _setting(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class GaussianNoisyMax(NoisyMax):
     """
 
     law: ClassVar[Law] = NORMAL
-    noise_name: ClassVar[str] = "sigma"
+    noise_names: ClassVar[tuple[str, ...]] = ("sigma",)
 
     sigma: float
 

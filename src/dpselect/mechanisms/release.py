@@ -6,7 +6,7 @@ What a selection competes with. Gaussian noise costs (ε, δ), Laplace noise is 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.checks import FloatArray, counts, one, positive, probability, unwrap
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import LAPLACE, NORMAL, Law
 from dpselect.privacy.classical import calibrated_scale, upward
-from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 from dpselect.privacy.release import (
     Grid,
@@ -60,24 +61,13 @@ class Release:
 
 
 @dataclass(frozen=True)
-class GridRelease(ABC):
-    """All values, rounded to a public grid, each with integer noise of one law."""
-
-    #: What the discrete law of the noise is on a fine grid.
-    law: ClassVar[Law]
-    #: What the noise is called among the parameters.
-    noise_name: ClassVar[str] = "scale"
-
-    family: QueryFamily
-
-    def __post_init__(self) -> None:
-        check_family(self.family)
-        object.__setattr__(self, self.noise_name, one(positive, self.noise_name, getattr(self, self.noise_name)))
+class GridRelease(Mechanism):
+    """All values, rounded to a public grid, each with integer noise: on a fine grid, of the law."""
 
     @property
     def grid(self) -> Grid:
         """Where released numbers lie; a function of the public parameters."""
-        return Grid.for_release(self.family, scale=getattr(self, self.noise_name))
+        return Grid.for_release(self.family, scale=self.scales[0])
 
     @abstractmethod
     def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
@@ -98,7 +88,7 @@ class GridRelease(ABC):
         admitted = admit(values, family=self.family, outside=outside)
         # The cost comes first: if it cannot be stated, nothing is drawn.
         loss = Loss(epsilon=float(self.epsilon(len(admitted))), delta=getattr(self, "delta", 0.0))
-        noise = self._draw(len(admitted), grid.in_steps(getattr(self, self.noise_name)), entropy)
+        noise = self._draw(len(admitted), grid.in_steps(self.scales[0]), entropy)
         noisy = on_grid(admitted, grid=grid, noise=noise)
         return Release(values=noisy, step=grid.step, loss=loss, noise=kind, rho=self._rho(len(admitted)))
 
@@ -128,7 +118,7 @@ class GaussianRelease(GridRelease):
     """
 
     law: ClassVar[Law] = NORMAL
-    noise_name: ClassVar[str] = "sigma"
+    noise_names: ClassVar[tuple[str, ...]] = ("sigma",)
 
     _: KW_ONLY
     sigma: float

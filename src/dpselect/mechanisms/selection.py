@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+from functools import lru_cache
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, counts, one, positive, refuse, unwrap
+from dpselect.checks import FloatArray, counts, one, refuse, unwrap
 from dpselect.errors import InvalidData
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.outcomes import Ranking, Selection, Selections, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_scores
 from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.inputs import FloatScores
-from dpselect.noise.quantiles import Law
 from dpselect.noise.rows import noisy_argmax_rows
 from dpselect.privacy.classical import added
 from dpselect.privacy.conversions import range_renyi, range_rho
-from dpselect.privacy.family import QueryFamily, check_family
+from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 
 #: Which end is looked for.
@@ -34,24 +34,8 @@ Labels: TypeAlias = Sequence[Any] | Any
 
 
 @dataclass(frozen=True)
-class NoisyMax(ABC):
+class NoisyMax(Mechanism):
     """A mechanism that adds noise of one law to every value and names the largest; it adds its cost."""
-
-    #: The law of the noise, at scale 1.
-    law: ClassVar[Law]
-    #: What the noise is called among the parameters.
-    noise_name: ClassVar[str] = "scale"
-
-    family: QueryFamily
-
-    def __post_init__(self) -> None:
-        check_family(self.family)
-        object.__setattr__(self, self.noise_name, one(positive, self.noise_name, getattr(self, self.noise_name)))
-
-    @cached_property
-    def noise_scale(self) -> float:
-        """What the noise is multiplied by."""
-        return float(getattr(self, self.noise_name))
 
     @abstractmethod
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
@@ -121,7 +105,7 @@ class NoisyMax(ABC):
         _check_labels(names, len(admitted))
         # The cost comes first: if it cannot be stated, nothing is drawn.
         loss = one_loss(self, len(admitted))
-        index = noisy_argmax(admitted, scale=self.noise_scale, law=self.law, entropy=entropy)
+        index = noisy_argmax(admitted, scale=self.scales[0], law=self.law, entropy=entropy)
         return Selection(index=index, loss=loss, noise=noise, label=None if names is None else names[index])
 
     def release_many(
@@ -141,7 +125,7 @@ class NoisyMax(ABC):
             raise InvalidData("values must be doubles, or integers within ±2**53, to be released many times at once")
         each = one_loss(self, len(admitted)).epsilon
         rows = np.broadcast_to(admitted, (number, len(admitted)))
-        indices = noisy_argmax_rows(rows, scale=self.noise_scale, law=self.law, entropy=entropy)
+        indices = noisy_argmax_rows(rows, scale=self.scales[0], law=self.law, entropy=entropy)
         return Selections(indices=indices, loss=Loss(epsilon=added([(number, each)])), noise=noise)
 
     def top(
@@ -173,7 +157,7 @@ class NoisyMax(ABC):
         chosen: list[int] = []
         for _ in range(rounds):
             scores = admitted[remaining] if isinstance(admitted, np.ndarray) else [admitted[i] for i in remaining]
-            chosen.append(remaining.pop(noisy_argmax(scores, scale=self.noise_scale, law=self.law, entropy=entropy)))
+            chosen.append(remaining.pop(noisy_argmax(scores, scale=self.scales[0], law=self.law, entropy=entropy)))
         named = None if names is None else tuple(names[index] for index in chosen)
         return Ranking(indices=tuple(chosen), loss=loss, rho=rho, noise=noise, labels=named)
 
