@@ -279,8 +279,8 @@ FAULTS = [
     fault(
         "a capped run pays nothing where its last silence is dear",
         REALISED,
-        "safe = horizon is not None and horizon < affordable",
-        "safe = horizon is not None and horizon <= affordable",
+        "if horizon is not None and horizon < affordable:",
+        "if horizon is not None and horizon <= affordable:",
         SOUND + "::test_a_run_capped_where_its_last_silence_costs_too_much_pays_for_the_chance",
         quick=True,
     ),
@@ -544,28 +544,28 @@ FAULTS = [
     # Rations.
     fault(
         "a rationed answer is charged half",
-        "composition/ration.py",
+        PAID_RUN,
         "paid + in_units(upward(self._delta / Fraction(scale)))",
         "paid + in_units(upward(self._delta / Fraction(scale) / 2))",
         RATION,
     ),
     fault(
         "rationed answers of a general family pay as monotone ones",
-        "composition/ration.py",
+        PAID_RUN,
         "each = 1 if watcher.family.monotone else 2",
         "each = 1",
         RATION,
     ),
     fault(
         "a rationed budget pays for the common answer",
-        "composition/ration.py",
+        PAID_RUN,
         """        rare = above if self._ration.rare == "above" else below\n        return round_up""",
         """        rare = below if self._ration.rare == "above" else above\n        return round_up""",
         RATION,
     ),
     fault(
         "the threshold of a rationed budget is free",
-        "composition/ration.py",
+        PAID_RUN,
         "return round_up(self._first + self._ladder[rare])",
         "return round_up(self._ladder[rare])",
         RATION,

@@ -35,6 +35,13 @@ from dpselect.privacy.profiles import selection_epsilon
 class DeclaredFilter(Filter):
     """Admits a run of a sparse vector by charging its declared price; the realised loss does not come back."""
 
+    _limit: float
+
+    @property
+    def limit(self) -> float:
+        """The most that may be spent, in the filter's unit."""
+        return self._limit
+
     @abstractmethod
     def _price(self, watcher: Watcher, horizon: int | None) -> Any:
         """The cost of one run in the filter's unit."""
@@ -50,8 +57,7 @@ class DeclaredFilter(Filter):
     def add_run(self, books: Any, epsilon: float) -> Any:
         """The run was paid for when it started."""
         run_cost(epsilon)
-        if type(books) is not type(self.empty):
-            raise self._foreign(books)
+        self._check_books(books)
         return books
 
 
@@ -74,11 +80,6 @@ class SummingFilter(DeclaredFilter):
         self._most = self._counted(self._limit)
 
     @property
-    def limit(self) -> float:
-        """The most that may be spent."""
-        return self._limit
-
-    @property
     def spent(self) -> float:
         """What was spent, rounded up."""
         return round_up(self._books.total)
@@ -87,6 +88,14 @@ class SummingFilter(DeclaredFilter):
     def remaining(self) -> float:
         """What is left, rounded down."""
         return round_down(max(0, self._most - self._books.total))
+
+    def epsilon(self, *, delta: float = 0.0) -> float:
+        """ε at ``delta``; infinite at δ = 0."""
+        return self._at(delta) if plain_cost("delta", delta, most=1.0) > 0.0 else math.inf
+
+    @abstractmethod
+    def _at(self, delta: float) -> float:
+        """ε at a δ above 0."""
 
     @abstractmethod
     def _converted(self, cost: Declared) -> float:
@@ -100,14 +109,12 @@ class SummingFilter(DeclaredFilter):
     def add_cost(self, books: Summed, cost: Declared | float) -> Summed:
         """One more cost; a number is in the filter's own unit."""
         value = self._converted(cost) if isinstance(cost, Declared) else cost
-        if type(books) is not Summed:
-            raise self._foreign(books)
+        self._check_books(books)
         return Summed(books.total + self._counted(plain_cost(self._unit, value)))
 
     def holds(self, books: Summed) -> bool:
         """Whether the sum is within the limit."""
-        if type(books) is not Summed:
-            raise self._foreign(books)
+        self._check_books(books)
         return books.total <= self._most
 
 
@@ -130,10 +137,8 @@ class ZCDPFilter(SummingFilter):
     def _converted(self, cost: Declared) -> float:
         return cost.in_rho()
 
-    def epsilon(self, *, delta: float = 0.0) -> float:
-        """ε at ``delta``, by the best Rényi order; infinite at δ = 0."""
-        if plain_cost("delta", delta, most=1.0) == 0.0:
-            return math.inf
+    def _at(self, delta: float) -> float:
+        """By the best Rényi order."""
         return renyi_to_approximate(ORDERS, ORDERS * self._limit * UP, delta=delta)
 
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
@@ -162,10 +167,8 @@ class RenyiFilter(SummingFilter):
     def _converted(self, cost: Declared) -> float:
         return cost.in_tau(self._order)
 
-    def epsilon(self, *, delta: float = 0.0) -> float:
-        """ε at ``delta`` from the fixed order; infinite at δ = 0."""
-        if plain_cost("delta", delta, most=1.0) == 0.0:
-            return math.inf
+    def _at(self, delta: float) -> float:
+        """From the fixed order."""
         return renyi_to_approximate(self._order, self._limit, delta=delta)
 
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
@@ -209,10 +212,8 @@ class GaussianFilter(SummingFilter):
     def _converted(self, cost: Declared) -> float:
         return cost.in_mu()
 
-    def epsilon(self, *, delta: float = 0.0) -> float:
-        """ε at ``delta`` from the Gaussian profile at μ; infinite at δ = 0."""
-        if plain_cost("delta", delta, most=1.0) == 0.0:
-            return math.inf
+    def _at(self, delta: float) -> float:
+        """From the Gaussian profile at μ."""
         return float(np.asarray(selection_epsilon(delta, shift=self._limit, outputs=1)))
 
     def _price(self, watcher: Watcher, horizon: int | None) -> float:
@@ -279,11 +280,6 @@ class AdvancedFilter(DeclaredFilter):
             raise refuse("run_delta", run_delta, f"at most delta - slack = {self._delta_limit!r}, or no run ever fits")
 
     @property
-    def limit(self) -> float:
-        """ε."""
-        return self._limit
-
-    @property
     def spent(self) -> float:
         """√(2·log(1/δ')·Σε_i²) + ½Σε_i², or Σε_i where that is less, rounded up."""
         books = self._books
@@ -307,8 +303,7 @@ class AdvancedFilter(DeclaredFilter):
     def add_cost(self, books: Advanced, cost: Declared | float) -> Advanced:
         """One more ε or (ε, δ)."""
         loss = in_loss(cost)
-        if type(books) is not Advanced:
-            raise self._foreign(books)
+        self._check_books(books)
         return Advanced(
             books.epsilons + in_units(loss.epsilon),
             books.squares + in_units(_square_upward(loss.epsilon)),
@@ -317,8 +312,7 @@ class AdvancedFilter(DeclaredFilter):
 
     def holds(self, books: Advanced) -> bool:
         """Whether either bound on the ε_i is within ε, and the sum of the δ_i within δ''."""
-        if type(books) is not Advanced:
-            raise self._foreign(books)
+        self._check_books(books)
         if books.deltas > in_units(self._delta_limit):
             return False
         return books.epsilons <= in_units(self._limit) or self._in_quadrature(books) <= self._limit

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 from dpselect.checks import counts, one, refuse
 from dpselect.composition.costs import Declared, declared, run_cost
 from dpselect.composition.exact_sum import read_units
-from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, StateRefused
+from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.entropy import owned_here, process
 from dpselect.privacy.loss import Loss
@@ -155,9 +155,10 @@ class Filter(ABC):
     def add_run(self, books: Any, epsilon: float) -> Any:
         """The books with the realised loss of a run, where the filter counts those."""
 
-    def _foreign(self, books: object) -> InvalidParameter:
-        """What is said of books that are not such as this filter keeps."""
-        return refuse("books", books, f"sums of this filter, such as {type(self).__name__}.empty")
+    def _check_books(self, books: object) -> None:
+        """Refuse books that are not such as this filter keeps."""
+        if type(books) is not type(self.empty):
+            raise refuse("books", books, f"sums of this filter, such as {type(self).__name__}.empty")
 
     def _state(self) -> State:
         """The limits and the sums, without an open run."""

@@ -23,8 +23,6 @@ from dpselect.mechanisms.run import Reach
 _FIRST_BLOCK = 64
 #: Runs longer than this are looked up by doubling and bisection instead of in a table.
 _LONGEST_ROW = 4096
-#: How many points one step of the bisection looks at together.
-_FAN = 16
 #: Lengths of very long runs that are looked at, for each doubling.
 _PER_DOUBLING = 256
 #: No run is longer than two to this power.
@@ -99,7 +97,9 @@ class LossTable:
         further = max(2 * (len(self._worst) - 1), 2 * below)
         if self._worst_at(further, 0) <= budget:
             return Reach(further, 0, final=False)
-        return Reach(self._last_fit(len(self._worst) - 1, further, budget), 0, final=True)
+        fitting = range(len(self._worst) - 1, further)
+        last = bisect.bisect_right(fitting, budget, key=lambda m: self._worst_at(m, 0)) - 1
+        return Reach(fitting[last], 0, final=True)
 
     def reaches(self, below: NDArray[np.int64], budgets: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """:meth:`reach` of many runs at once: how many ⊥ each may hold before a question, and whether that is final."""
@@ -173,22 +173,6 @@ class LossTable:
 
     def _worst_at(self, below: int, above: int) -> float:
         return max(self.loss(below + 1, above), self.loss(below, above + 1))
-
-    def _last_fit(self, fits: int, fails: int, budget: float) -> int:
-        """The largest m between two points whose worst next answer fits."""
-        while fails - fits > 1:
-            tried = np.unique(np.linspace(fits, fails, _FAN + 2).astype(np.int64)[1:-1])
-            tried = tried[(tried > fits) & (tried < fails)]
-            points = tried.astype(np.float64)
-            topped, silent = (
-                self._losses(points, np.ones(len(points))),
-                self._losses(points + 1.0, np.zeros(len(points))),
-            )
-            worst = np.maximum(topped, silent)
-            first_bad = int(np.argmax(worst > budget)) if (worst > budget).any() else len(tried)
-            fits = int(tried[first_bad - 1]) if first_bad > 0 else fits
-            fails = int(tried[first_bad]) if first_bad < len(tried) else fails
-        return fits
 
     def _grow(self, size: int) -> None:
         """Extend the rows to m < ``size``; both in one batch."""

@@ -11,19 +11,19 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import refuse
-from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, check_fits
+from dpselect.checks import one, positive, refuse
+from dpselect.composition.budgeted_run import BudgetedRun, RationedRun, RunPlan, check_fits
 from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.composition.filter import Filter, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.ration import Ration, RationedRun
+from dpselect.composition.ration import Ration
+from dpselect.composition.realised import PureFilter
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
-from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy
-from dpselect.noise.entropy import Entropy, owned_here, process
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here, process
 from dpselect.privacy.loss import RealisedLoss
 
 
@@ -34,15 +34,16 @@ class PaidRuns:
         self,
         watcher: Watcher,
         *,
-        filter: Filter,
-        resample: bool,
-        clip: Clip | None,
-        horizon: int | None,
-        outside: OutsidePolicy,
-        entropy: Entropy,
+        budget: float | None = None,
+        filter: Filter | None = None,
+        resample: bool = True,
+        clip: Clip | None = None,
+        horizon: int | None = None,
+        outside: OutsidePolicy = "refuse",
+        entropy: Entropy = SYSTEM_ENTROPY,
         ration: Ration | None = None,
     ) -> None:
-        self._filter: Filter = filter
+        self._filter = _payer(budget, filter)
         # One attribute, so that the cut and the price of a question can never be of two mechanisms.
         self._mode = self._planned(
             watcher, clip=clip, outside=outside, resample=resample, horizon=horizon, ration=ration
@@ -54,7 +55,7 @@ class PaidRuns:
         self._open = True
         self._run: BudgetedRun | None = None
         self._transcript = Transcript()
-        filter._serve(self)
+        self._filter._serve(self)
 
     def _planned(
         self,
@@ -219,8 +220,8 @@ class PaidRuns:
 
     def _start(self) -> BudgetedRun:
         plan, done = self._mode[1], self._transcript
-        kind = BudgetedRun if plan.ration is None else RationedRun
-        run = kind(plan, filter=self._filter)
+        paid_by, ration = self._filter, plan.ration
+        run = BudgetedRun(plan, filter=paid_by) if ration is None else RationedRun(plan, ration, filter=paid_by)
         # Kept before it begins: whatever interrupts the beginning, there is a run to be ended. In one step with its
         # place, and only where there is none: a handler that came in has its own, or has ended some, or has closed.
         if self._run is None and self._open and self._mode[1] is plan: run.place, self._run = done.ended_runs, run  # noqa: E701 # fmt: skip
@@ -252,10 +253,22 @@ class PaidRuns:
             raise forked()
 
 
+def _payer(budget: float | None, filter: Filter | None) -> Filter:
+    if filter is None:
+        if budget is None:
+            raise refuse("budget", budget, "given, or else filter")
+        return PureFilter(one(positive, "budget", budget))
+    if budget is not None:
+        raise refuse("budget", budget, "left out where a filter is given")
+    if not isinstance(filter, Filter):
+        raise refuse("filter", filter, "a filter, such as PureFilter(epsilon)")
+    return filter
+
+
 def _check_ration(ration: Ration, watcher: Watcher, filter: Filter, *, resample: bool, horizon: int | None) -> None:
     if not isinstance(ration, Ration):
         raise refuse("ration", ration, "a Ration")
-    if not isinstance(watcher, ExponentialAboveThreshold):
+    if not watcher.tops_pay_alone:
         raise refuse("watcher", watcher, "an ExponentialAboveThreshold where the budget is rationed")
     if resample or horizon is not None or not filter.takes_open_run:
         raise refuse("ration", ration, "given with resample=False, a pure budget and no horizon")

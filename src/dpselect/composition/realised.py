@@ -15,8 +15,6 @@ from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.privacy.above_threshold import silent_probability
 from dpselect.privacy.loss import Loss
 
 #: What must be passed to use the published filter.
@@ -24,14 +22,8 @@ ACKNOWLEDGEMENT = "not private as claimed"
 
 
 @functools.lru_cache(maxsize=4096)
-def _silent(watcher: GaussianAboveThreshold, questions: int) -> float:
-    return silent_probability(
-        lower=watcher.family.lower,
-        threshold=watcher.threshold,
-        sigma_threshold=watcher.sigma_threshold,
-        sigma_query=watcher.sigma_query,
-        questions=questions,
-    )
+def _silent(watcher: Watcher, questions: int) -> float:
+    return watcher.silent_probability(questions)
 
 
 class Realised(NamedTuple):
@@ -55,7 +47,7 @@ class RealisedFilter(Filter):
 
     @property
     def limit(self) -> float:
-        """ε."""
+        """The most that may be spent, in the filter's unit."""
         return self._limit
 
     @property
@@ -74,20 +66,17 @@ class RealisedFilter(Filter):
             if cost.loss.delta > 0:
                 raise refuse("cost", cost.loss, self._pure_rule)
             cost = cost.loss.epsilon
-        if type(books) is not Realised:
-            raise self._foreign(books)
+        self._check_books(books)
         return Realised(books.losses + in_units(plain_cost("cost", cost)), books.chances)
 
     def holds(self, books: Realised) -> bool:
         """Whether the losses are within ε."""
-        if type(books) is not Realised:
-            raise self._foreign(books)
+        self._check_books(books)
         return books.losses <= self._limit_units
 
     def add_run(self, books: Realised, epsilon: float) -> Realised:
         """One more run, at what it turned out to cost."""
-        if type(books) is not Realised:
-            raise self._foreign(books)
+        self._check_books(books)
         return Realised(books.losses + in_units(run_cost(epsilon)), books.chances)
 
 
@@ -149,7 +138,7 @@ class RepairedReportingFilter(RealisedFilter):
 
     Examples
     --------
-    >>> from dpselect import QueryFamily
+    >>> from dpselect import GaussianAboveThreshold, QueryFamily
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
     >>> watcher = GaussianAboveThreshold(family, threshold=0.3, sigma_threshold=0.1, sigma_query=0.2)
     >>> budget = RepairedReportingFilter(epsilon=1.0, delta=1e-6)
@@ -185,15 +174,14 @@ class RepairedReportingFilter(RealisedFilter):
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:
         """A run is due at the chance that its loss exceeds what is left."""
         horizon = check_watcher(watcher, horizon)
-        if not isinstance(watcher, GaussianAboveThreshold):
-            raise refuse("watcher", watcher, "Gaussian for this filter; other runs have a pure cost: use PureFilter")
         # ε(⊥^(j-1)⊤) ≤ B for j up to here; one more question than the longest run of ⊥ before an affordable ⊤.
         longest = loss_table(watcher).longest_before_top(self.remaining)
         affordable = 0 if longest is None else longest + 1
         # A capped run that cannot reach the first unaffordable answer cannot overshoot. At horizon = affordable it can:
         # its last answer may be one more ⊥, which may cost more than the ⊤ that was looked at.
-        safe = horizon is not None and horizon < affordable
-        chance = 0.0 if safe else _silent(watcher, affordable)
+        chance = _silent(watcher, affordable)
+        if horizon is not None and horizon < affordable:
+            chance = 0.0
         books = Realised(self._books.losses, self._books.chances + in_units(chance))
         if books.chances > in_units(self._delta):
             raise BudgetExhausted(
@@ -263,15 +251,13 @@ class PublishedReportingFilter(RealisedFilter):
     def add_cost(self, books: Realised, cost: Declared | float) -> Realised:
         """One more ε or (ε, δ)."""
         loss = in_loss(cost)
-        if type(books) is not Realised:
-            raise self._foreign(books)
+        self._check_books(books)
         # The δ of one round is compared, not added: that is the printed rule.
         return Realised(books.losses + in_units(loss.epsilon), max(books.chances, in_units(loss.delta)))
 
     def holds(self, books: Realised) -> bool:
         """The printed comparison, with its strict inequality."""
-        if type(books) is not Realised:
-            raise self._foreign(books)
+        self._check_books(books)
         return books.losses < self._limit_units and books.chances <= in_units(self._delta)
 
     def check_run(self, watcher: Watcher, *, horizon: int | None = None) -> RunTerms:

@@ -8,42 +8,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dpselect.checks import counts, one
+from dpselect.composition import declared, realised
 from dpselect.composition.clipping import Clipper
 from dpselect.composition.costs import plain_cost
-from dpselect.composition.declared import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.exact_sum import read_units
 from dpselect.composition.filter import Filter, State, check_watcher
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
 from dpselect.composition.transcript import RunRecord
 from dpselect.errors import DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.outcomes import Noise
 
+#: The filters of this package that have a name to be saved under.
 _FILTERS: dict[str, type[Filter]] = {
     kind.name: kind
-    for kind in (
-        PureFilter,
-        RepairedReportingFilter,
-        PublishedReportingFilter,
-        AdvancedFilter,
-        RenyiFilter,
-        ZCDPFilter,
-        GaussianFilter,
-    )
-}
-_FIELDS = {
-    "watcher",
-    "clip",
-    "outside",
-    "resample",
-    "horizon",
-    "filter",
-    "ended",
-    "questions",
-    "open",
-    "run",
-    "noise",
+    for module in (realised, declared)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Filter) and "name" in vars(kind)
 }
 
 
@@ -95,7 +76,7 @@ class SavedVector(NamedTuple):
 
     @classmethod
     def _read(cls, state: State) -> SavedVector:
-        _check_fields("the state", state, _FIELDS)
+        _check_fields("the state", state, {*cls._fields, "watcher", "clip", "outside"} - {"door"})
         watcher = AboveThreshold.from_state(state["watcher"])
         kind = dict(state["filter"])
         filter = _FILTERS[kind.pop("kind")].from_state(kind)
@@ -106,7 +87,7 @@ class SavedVector(NamedTuple):
             raise StateRefused("the saved state must say whether it is open, and which noise it had")
         ended = read_units(state["ended"])
         # The pure filter counts every run at what the transcript counts it, and perhaps other releases.
-        if isinstance(filter, PureFilter) and read_units(kind["sum"]) < ended:
+        if isinstance(filter, realised.PureFilter) and read_units(kind["sum"]) < ended:
             raise StateRefused("the saved filter has counted less than its runs cost")
         questions = int(one(counts, "questions", state["questions"]))
         door = Clipper(watcher, clip=None if clip is None else (clip[0], clip[1]), outside=state["outside"])

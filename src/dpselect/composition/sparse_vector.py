@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import one, positive, refuse
-from dpselect.composition.clipping import Clip
-from dpselect.composition.filter import Filter, State, Watcher
-from dpselect.composition.many import SparseVectors, run_sparse_vectors
+from dpselect.composition.filter import State
+from dpselect.composition.many import run_sparse_vectors
 from dpselect.composition.paid_runs import PaidRuns, forked
-from dpselect.composition.ration import Ration
-from dpselect.composition.realised import PureFilter
 from dpselect.composition.saved_state import SavedVector
 from dpselect.composition.signed_state import signed, verified
 from dpselect.composition.transcript import Transcript
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.outcomes import Verdict
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
+from dpselect.mechanisms.values import PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
 
 _FIRST_STRIDE, _LONGEST_STRIDE = 256, 1 << 17
@@ -70,38 +66,6 @@ class SparseVector(PaidRuns):
     >>> 0 < svt.spent < 0.5, svt.questions, svt.tops.tolist()
     (True, 5, [2, 4])
     """
-
-    def __init__(
-        self,
-        watcher: Watcher,
-        *,
-        budget: float | None = None,
-        filter: Filter | None = None,
-        resample: bool = True,
-        clip: Clip | None = None,
-        horizon: int | None = None,
-        outside: OutsidePolicy = "refuse",
-        entropy: Entropy = SYSTEM_ENTROPY,
-        ration: Ration | None = None,
-    ) -> None:
-        if filter is None:
-            if budget is None:
-                raise refuse("budget", budget, "given, or else filter")
-            filter = PureFilter(one(positive, "budget", budget))
-        elif budget is not None:
-            raise refuse("budget", budget, "left out where a filter is given")
-        if not isinstance(filter, Filter):
-            raise refuse("filter", filter, "a filter, such as PureFilter(epsilon)")
-        super().__init__(
-            watcher,
-            filter=filter,
-            resample=resample,
-            clip=clip,
-            horizon=horizon,
-            outside=outside,
-            entropy=entropy,
-            ration=ration,
-        )
 
     def __repr__(self) -> str:
         return f"<SparseVector at {self.spent} after {self.questions} questions, {len(self.tops)} above>"
@@ -209,49 +173,8 @@ class SparseVector(PaidRuns):
                 return
             yield verdict
 
-    @classmethod
-    def run_many(
-        cls,
-        watcher: Watcher,
-        values: PrivateValues,
-        *,
-        budget: float,
-        times: int | None = None,
-        resample: bool = True,
-        clip: Clip | None = None,
-        outside: OutsidePolicy = "refuse",
-        entropy: Entropy = SYSTEM_ENTROPY,
-    ) -> SparseVectors:
-        """Many independent sparse vectors, each with the whole budget: for simulations, doubles only.
-
-        The law is that of :meth:`ask_many` on a new sparse vector per stream, thousands of times as fast.
-
-        Parameters
-        ----------
-        values
-            One stream, asked ``times`` times; or a matrix with one stream per row.
-        budget, resample, clip, outside, entropy
-            As for a sparse vector; the filter is the pure one.
-
-        Examples
-        --------
-        >>> from dpselect import GaussianAboveThreshold, QueryFamily
-        >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
-        >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02)
-        >>> found = SparseVector.run_many(watcher, [0.1, 0.9, 0.1], budget=1.0, times=2)
-        >>> found.verdicts.tolist(), bool((found.spent < 0.2).all())
-        ([[0, 1, 0], [0, 1, 0]], True)
-        """
-        return run_sparse_vectors(
-            watcher,
-            values,
-            budget=budget,
-            times=times,
-            resample=resample,
-            clip=clip,
-            outside=outside,
-            entropy=entropy,
-        )
+    #: Many independent sparse vectors at once: :func:`~dpselect.composition.many.run_sparse_vectors`.
+    run_many = staticmethod(run_sparse_vectors)
 
     def save(self, *, key: bytes | None = None) -> str:
         """The state of the budget as JSON; :mod:`dpselect.composition.signed_state` says what its digest protects.

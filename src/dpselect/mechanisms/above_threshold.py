@@ -43,6 +43,8 @@ class AboveThreshold(Mechanism):
 
     #: The noise of the threshold, and the noise of a question.
     noise_names: ClassVar[tuple[str, ...]] = ("scale_threshold", "scale_query")
+    #: Whether a ⊤ costs what its own noise says and a ⊥ nothing: then each question may have a scale of its own.
+    tops_pay_alone: ClassVar[bool] = False
 
     _: KW_ONLY
     threshold: float
@@ -89,6 +91,10 @@ class AboveThreshold(Mechanism):
         """ε that the loss of a run exceeds with probability at most ``delta`` (probabilistic DP, THEORY §3)."""
         by_order = renyi_to_probabilistic(ORDERS, self.renyi(ORDERS, horizon), delta=delta)
         return by_order if horizon is None else min(by_order, float(np.asarray(self.epsilon(horizon))))
+
+    def silent_probability(self, questions: int) -> float:
+        """How likely the first ``questions`` answers are all ⊥, at most: for costs that grow with them, without end."""
+        raise refuse("watcher", self, "Gaussian for this filter; other runs have a pure cost: use PureFilter")
 
     def state(self) -> dict[str, Any]:
         """Its parameters as plain data, ready for JSON; only mechanisms of the catalogue have one.

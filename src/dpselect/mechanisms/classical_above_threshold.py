@@ -151,6 +151,7 @@ class ExponentialAboveThreshold(ClassicalAboveThreshold):
     """
 
     law: ClassVar[Law] = EXPONENTIAL
+    tops_pay_alone: ClassVar[bool] = True
     bound: ClassVar[TranscriptBound] = staticmethod(exponential_bound)
 
     @classmethod

@@ -26,7 +26,7 @@ from dpselect.mechanisms.above_threshold import AboveThreshold, Settings
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
-from dpselect.privacy.above_threshold import certify_transcript, transcript_epsilon
+from dpselect.privacy.above_threshold import certify_transcript, silent_probability, transcript_epsilon
 from dpselect.privacy.conversions import ORDERS, pure_renyi, renyi_to_approximate
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.noisy_max import relative_shift
@@ -91,6 +91,11 @@ class GaussianAboveThreshold(AboveThreshold):
     def certify(self, below: int, above: int = 0) -> Enclosure:
         """A rigorous enclosure of :meth:`loss`, in ball arithmetic."""
         return certify_transcript(**self._setting, below=below, above=above)
+
+    def silent_probability(self, questions: int) -> float:
+        """How likely the first ``questions`` answers are all ⊥, at most (THEORY §4)."""
+        given = {name: getattr(self, name) for name in ("threshold", *self.noise_names)}
+        return silent_probability(lower=self.family.lower, **given, questions=questions)
 
     def epsilon(self, horizon: ArrayLike | None = None, *, above: int = 1) -> float | FloatArray:
         """Pure ε of a run that stops after ``above`` ⊤ or after ``horizon`` (h) questions, known before.

@@ -33,7 +33,7 @@ from dpselect.numerics.settle import (
     many_log_ratios,
     one_log_integral,
     one_log_ratio,
-    take,
+    picked,
 )
 
 #: Exact slopes, offsets and shifts of the cell with a given number, in the order of the factors.
@@ -134,7 +134,7 @@ def log_integral(
     value, error = _by_kind(many_log_integrals, factors, live, np.asarray(live.any(axis=0)))
     settled = (error <= TOLERANCE * np.maximum(1.0, -value)) & (error < math.inf)
     for number in np.flatnonzero(~settled).tolist():
-        cell = _cells(take(factors, np.array([number])))[0]
+        cell = _cells(picked(factors, np.array([number])))[0]
         value[number], error[number] = _one_integral(cell, number, exact)
     return LogEstimate(value.reshape(shape), error.reshape(shape))
 
@@ -185,7 +185,7 @@ def _ratios(factors: list[Factor], exact: ExactInputs | None) -> tuple[FloatArra
     # NaN compares false, so a cell that went wrong in any way is done again.
     settled = (error <= TOLERANCE * value) & (value > 1e-290) & (error < math.inf) & ~rough
     waiting = np.flatnonzero(moved & ~settled)
-    for number, cell in zip(waiting.tolist(), _cells(take(factors, waiting)), strict=True):
+    for number, cell in zip(waiting.tolist(), _cells(picked(factors, waiting)), strict=True):
         value[number], error[number] = _one_ratio(cell, number, exact)
     return value, error
 
@@ -205,7 +205,7 @@ def _by_kind(
     for kind in np.unique(kinds[wanted]):
         chosen = np.flatnonzero(wanted & (kinds == kind))
         among = [factor for j, factor in enumerate(factors) if kind & 2**j]
-        value[chosen], error[chosen] = _in_chunks(settle, take(among, chosen))
+        value[chosen], error[chosen] = _in_chunks(settle, picked(among, chosen))
     return value, error
 
 
@@ -216,7 +216,7 @@ def _in_chunks(
     cells = len(factors[0].count)
     if cells <= _CHUNK:
         return settle(factors)
-    chunks = [take(factors, np.arange(start, min(start + _CHUNK, cells))) for start in range(0, cells, _CHUNK)]
+    chunks = [picked(factors, np.arange(start, min(start + _CHUNK, cells))) for start in range(0, cells, _CHUNK)]
     with ThreadPoolExecutor(max_workers=min(len(chunks), os.cpu_count() or 1)) as pool:
         parts = list(pool.map(settle, chunks))
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

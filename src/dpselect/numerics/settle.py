@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,8 @@ from dpselect.numerics.alone import Site, height_of_one, ratio_of_one, site_of, 
 from dpselect.numerics.alone import best_move as best_move_of_one
 from dpselect.numerics.factors import Factor, Spot, exchanged, lattice_spot, peaks, spot_at
 from dpselect.numerics.nodes import Block
-from dpselect.numerics.pair import Number, Pair
+from dpselect.numerics.pair import Number
 from dpselect.numerics.rule import LATTICE, Plan, best_move, plan
-from dpselect.numerics.strip import Strip
 from dpselect.numerics.sums import Sums, height_of, ratio_from, shifted, sums
 
 #: The largest error accepted, relative to a loss; to 1 or the value for the logarithm of an integral. A value may be
@@ -54,7 +53,7 @@ def _spots(factors: list[Factor]) -> Spot:
     x, settled = peaks(factors, steps=_PEAK_STEPS, enough=_MOST_PEAKS)
     late = np.flatnonzero(~settled)
     if len(late):
-        x[late] = peaks(take(factors, late), steps=_LATE_PEAK_STEPS)[0]
+        x[late] = peaks(picked(factors, late), steps=_LATE_PEAK_STEPS)[0]
     if len(factors) > 1 or not ((factors[0].slope.high == 1.0) & (factors[0].slope.low == 0.0)).all():
         return spot_at(factors, x)
     y = x + factors[0].offset.high
@@ -62,7 +61,7 @@ def _spots(factors: list[Factor]) -> Spot:
     near = (LATTICE[0] < y) & (y < LATTICE[1])
     beside = np.flatnonzero(~near)
     if len(beside):
-        other = spot_at(take(factors, beside), x[beside])
+        other = spot_at(picked(factors, beside), x[beside])
         spot.x[beside], spot.low[beside] = other.x, 0.0
         for part, values in zip(spot[1:4], other[1:4], strict=True):
             part[0][beside] = values[0]
@@ -136,44 +135,13 @@ def one_log_integral(factors: list[Factor]) -> tuple[float, float] | None:
     return (value, error) if error <= TOLERANCE * max(1.0, -value) < math.inf else None
 
 
-def take(factors: Sequence[Factor], cells: NDArray[np.intp] | NDArray[np.bool_]) -> list[Factor]:
-    """Some of many cells."""
-    return [
-        Factor(
-            factor.count[cells],
-            Pair(factor.slope.high[cells], factor.slope.low[cells]),
-            Pair(factor.offset.high[cells], factor.offset.low[cells]),
-            factor.shift[cells],
-            factor.slack[cells] if isinstance(factor.slack, np.ndarray) else factor.slack,
-        )
-        for factor in factors
-    ]
-
-
-def _spot_of(spot: Spot, cells: NDArray[np.intp]) -> Spot:
-    arguments, log_cdfs, hazards = ([array[cells] for array in part] for part in spot[1:4])
-    if spot.on_lattice is False:
-        return Spot(spot.x[cells], arguments, log_cdfs, hazards)
-    return Spot(spot.x[cells], arguments, log_cdfs, hazards, spot.low[cells], spot.on_lattice[cells])
-
-
-def _plan_of(planned: Plan, cells: NDArray[np.intp]) -> Plan:
-    move = planned.move
-    if move is not None:
-        move = move._replace(
-            translation=move.translation[cells], left=[left if left is None else left[cells] for left in move.left]
-        )
-    return Plan(
-        _spot_of(planned.spot, cells),
-        planned.bend[cells],
-        move,
-        Strip(*(array[cells] for array in planned.strip)),
-        planned.step[cells],
-        planned.first[cells],
-        planned.last[cells],
-        planned.on_lattice if planned.on_lattice is False else planned.on_lattice[cells],
-        [array[cells] for array in planned.deep],
-    )
+def picked(value: Any, cells: NDArray[np.intp] | NDArray[np.bool_]) -> Any:
+    """Some of many cells: of an array its entries, of tuples and lists part by part; what holds for all stays."""
+    if isinstance(value, np.ndarray):
+        return value[cells]
+    if isinstance(value, list):
+        return [picked(part, cells) for part in value]
+    return type(value)(*(picked(part, cells) for part in value)) if isinstance(value, tuple) else value
 
 
 def _in_blocks(planned: Plan, counts: FloatArray) -> tuple[NDArray[np.intp], list[Block], FloatArray]:
@@ -208,7 +176,7 @@ def _sums_of_many(factors: list[Factor], planned: Plan) -> Sums:
     result[1] = result[3] = math.inf
     order, blocks, nodes = _in_blocks(planned, planned.last - planned.first + 1.0)
     if len(order):
-        result[:, order] = sums(take(factors, order), _plan_of(planned, order), nodes, blocks)
+        result[:, order] = sums(picked(factors, order), picked(planned, order), nodes, blocks)
     return Sums(*result)
 
 
@@ -245,10 +213,10 @@ def _flattened(factors: list[Factor]) -> Iterator[tuple[NDArray[np.intp], list[F
     for chosen, first in ((steep & (count > 1.0), 0), (steep & (count == 1.0), 1)):
         which = np.flatnonzero(chosen)
         if len(which):
-            yield which, exchanged(take(factors, which)[0])[first:], count[which]
+            yield which, exchanged(picked(factors, which)[0])[first:], count[which]
     which = np.flatnonzero(~steep)
     if len(which):
-        yield which, take(factors, which), np.ones(len(which))
+        yield which, picked(factors, which), np.ones(len(which))
 
 
 def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
@@ -257,7 +225,7 @@ def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     value, error = ratio_from(_sums_of_many(factors, planned))
     again = np.flatnonzero(~((error <= TOLERANCE * value) & (value > 0.0) & (error < math.inf)))
     if len(again):
-        value[again], error[again] = _two_grids(take(factors, again), _spot_of(spot, again))
+        value[again], error[again] = _two_grids(picked(factors, again), picked(spot, again))
     return value, error
 
 
@@ -266,9 +234,8 @@ def _two_grids(factors: list[Factor], spot: Spot) -> tuple[FloatArray, FloatArra
     moved = shifted(factors)
     spot_moved = _spots(moved)
     cells = len(spot.x)
-    both = [Factor(*map(_end_to_end, before, after)) for before, after in zip(factors, moved, strict=True)]
-    there = Spot(*map(_end_to_end, spot, spot_moved))
-    found = _sums_of_many(both, plan(both, there, None))
+    both = _end_to_end(factors, moved)
+    found = _sums_of_many(both, plan(both, _end_to_end(spot, spot_moved), None))
     below, above = (Sums(*(part[half] for part in found)) for half in (slice(cells), slice(cells, None)))
     ends = (height_of(factors, spot), height_of(moved, spot_moved))
     value, error = _quotient(*ends, spot, spot_moved, np.log(above.whole / below.whole))
@@ -276,11 +243,11 @@ def _two_grids(factors: list[Factor], spot: Spot) -> tuple[FloatArray, FloatArra
 
 
 def _end_to_end(first: Any, second: Any) -> Any:
-    """Numbers of some cells and then of others; of pairs and lists, part by part."""
-    if isinstance(first, Pair):
-        return Pair(*map(_end_to_end, first, second))
+    """Numbers of some cells and then of others; of tuples and lists, part by part."""
     if isinstance(first, list):
         return list(map(_end_to_end, first, second))
+    if isinstance(first, tuple):
+        return type(first)(*map(_end_to_end, first, second))
     if isinstance(second, np.ndarray):
         return np.concatenate((np.broadcast_to(first, second.shape), second))
     return first
