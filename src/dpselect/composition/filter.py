@@ -155,9 +155,12 @@ class Filter(ABC):
     def add_run(self, books: Any, epsilon: float) -> Any:
         """The books with the realised loss of a run, where the filter counts those."""
 
+    def _keeps(self, books: object) -> bool:
+        """Whether these are books such as this filter keeps."""
+        return type(books) is type(self.empty)
+
     def _check_books(self, books: object) -> None:
-        """Refuse books that are not such as this filter keeps."""
-        if type(books) is not type(self.empty):
+        if not self._keeps(books):
             raise refuse("books", books, f"sums of this filter, such as {type(self).__name__}.empty")
 
     def _state(self) -> State:

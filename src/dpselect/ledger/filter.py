@@ -171,11 +171,10 @@ class LedgerFilter(Filter):
         self._check_books(books)
         return books[0] is not None and books[1] <= books[0].entry.amounts
 
-    def _check_books(self, books: object) -> None:
-        if not (isinstance(books, tuple) and len(books) == 2 and isinstance(books[1], Amounts)):
-            raise self._foreign(books)
-        if not isinstance(books[0], Reservation | None):
-            raise self._foreign(books)
+    def _keeps(self, books: object) -> bool:
+        if not (isinstance(books, tuple) and len(books) == 2):
+            return False
+        return isinstance(books[0], Reservation | None) and isinstance(books[1], Amounts)
 
     def epsilon(self, *, delta: float = 0.0) -> float:
         """ε at ``delta`` promised for everything on this data set."""
