@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from dpselect.mechanisms.outcomes import Verdict as Verdict
     from dpselect.mechanisms.release import GaussianRelease as GaussianRelease
     from dpselect.mechanisms.release import LaplaceRelease as LaplaceRelease
+    from dpselect.mechanisms.set_above_threshold import SetAboveThreshold as SetAboveThreshold
     from dpselect.noise.entropy import SeededEntropy as SeededEntropy
     from dpselect.numerics.enclosure import Enclosure as Enclosure
     from dpselect.privacy.family import QueryFamily as QueryFamily

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NotRequired, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +21,10 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
 from dpselect.privacy.conversions import ORDERS, renyi_to_probabilistic
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, check_family
 
 
-class Settings(TypedDict):
+class Settings(NamedTuple):
     """Many settings, compared at once: noise, counts and (clipped) ranges broadcast."""
 
     threshold: float
@@ -33,8 +33,8 @@ class Settings(TypedDict):
     below: ArrayLike
     above: ArrayLike
     #: The family's own where left out.
-    lower: NotRequired[ArrayLike]
-    upper: NotRequired[ArrayLike]
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,26 @@ class AboveThreshold(Mechanism):
         return {"threshold": self.level, "scale_threshold": first, "scale_query": second, "law": self.law}
 
     @classmethod
+    def losses(
+        cls,
+        family: QueryFamily,
+        *,
+        threshold: float,
+        scale_threshold: ArrayLike,
+        scale_query: ArrayLike,
+        below: ArrayLike,
+        above: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> FloatArray:
+        """:meth:`loss` of many :class:`Settings`, to compare them; what is charged is a mechanism's own."""
+        settings = Settings(threshold, scale_threshold, scale_query, below, above, lower, upper)
+        return cls._losses(check_family(family), settings)
+
+    @classmethod
     @abstractmethod
-    def losses(cls, family: QueryFamily, **settings: Unpack[Settings]) -> FloatArray:
-        """:meth:`loss` of many settings; for comparing them: what is charged is the mechanism's own :meth:`loss`."""
+    def _losses(cls, family: QueryFamily, settings: Settings) -> FloatArray:
+        """The losses, elementwise."""
 
     @abstractmethod
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:

@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 
     def noise_of(self, mechanism: Any) -> tuple[float, ...]:
         """The scales of the noise of one of these, in the order of ``noise_names``."""
-        return tuple(mechanism.scales)
+        return tuple(float(getattr(mechanism, name)) for name in self.noise_names)
 
 
 _SIGMAS = ("sigma_threshold", "sigma_query")

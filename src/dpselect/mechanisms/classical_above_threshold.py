@@ -6,7 +6,7 @@ Exponential noise costs what Laplace noise costs, with half the variance (THEORY
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self, Unpack
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,14 +42,13 @@ class ClassicalAboveThreshold(AboveThreshold):
     scale_query: float
 
     @classmethod
-    def losses(cls, family: QueryFamily, **settings: Unpack[Settings]) -> FloatArray:
+    def _losses(cls, family: QueryFamily, settings: Settings) -> FloatArray:
         """The closed form in doubles; threshold and range do not matter to it."""
-        check_family(family)
         first, second, *counted = broadcast(
-            scale_threshold=positive("scale_threshold", settings["scale_threshold"]),
-            scale_query=positive("scale_query", settings["scale_query"]),
-            below=non_negative("below", settings["below"]),
-            above=non_negative("above", settings["above"]),
+            scale_threshold=positive("scale_threshold", settings.scale_threshold),
+            scale_query=positive("scale_query", settings.scale_query),
+            below=non_negative("below", settings.below),
+            above=non_negative("above", settings.above),
         )
         costs = family.sensitivity / first, family.sensitivity / second
         return np.asarray(cls.bound(*costs, *counted, monotone=family.monotone))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,12 +69,20 @@ class GaussianAboveThreshold(AboveThreshold):
     sigma_query: float
 
     @classmethod
-    def losses(cls, family: QueryFamily, **settings: Unpack[Settings]) -> FloatArray:
+    def _losses(cls, family: QueryFamily, settings: Settings) -> FloatArray:
         """The tight losses of THEORY §2."""
-        given: dict[str, Any] = {**vars(check_family(family)), **settings}
-        for sigma, scale in zip(cls.noise_names, AboveThreshold.noise_names, strict=True):
-            given[sigma] = given.pop(scale)
-        return np.asarray(transcript_epsilon(**given))
+        found = transcript_epsilon(
+            lower=family.lower if settings.lower is None else settings.lower,
+            upper=family.upper if settings.upper is None else settings.upper,
+            sensitivity=family.sensitivity,
+            threshold=settings.threshold,
+            sigma_threshold=settings.scale_threshold,
+            sigma_query=settings.scale_query,
+            below=settings.below,
+            above=settings.above,
+            monotone=family.monotone,
+        )
+        return np.asarray(found)
 
     @cached_property
     def _setting(self) -> dict[str, Any]:
