@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from dpselect.report.record import Entry
 
 
+#: Less than this part of the questions answered is worth a word.
+_TO_THE_END = 0.98
+
+
 def reason(plan: WatchPlan) -> str:
     """Which mechanism is used, and why, in a sentence."""
     law, _, _ = plan.noise
@@ -49,11 +53,22 @@ def expectation(plan: WatchPlan) -> str:
         return "nothing: no value can be on both sides of the line"
     spread = plan.settings.noise_spread * float(plan.unit)
     blurred = ("about " if plan.rationed or plan.at_once else "") + plan.with_unit(at_most(spread, digits=3))
-    told = f"{plan.outlook.in_words}. The noise around the line has a standard deviation of {blurred}"
+    told = f"{plan.outlook.in_words}{_how_far(plan)}. The noise around the line has a standard deviation of {blurred}"
     if not plan.asked.how_much:
         return told
     within = plan.with_unit(at_most(plan.margin(plan.expected_above), digits=2))
     return f"{told}; were {plan.expected_above:,} named, their values would be given to within ± {within}"
+
+
+def _how_far(plan: WatchPlan) -> str:
+    """A word where the budget is expected to end before the questions do."""
+    if plan.outlook is None:
+        return ""
+    share = plan.outlook.prediction.answered / plan.outlook.questions
+    if share > _TO_THE_END:
+        return ""
+    several = plural(plan.period)
+    return f"; the budget is expected to end after {percent(share)} of the {several}, sooner where many come early"
 
 
 def futility(plan: WatchPlan) -> str | None:
@@ -146,7 +161,7 @@ def report(watch: Watch, *, named: int | None = None) -> Report:
     several = plural(plan.period)
     found = Finding(
         question=f"For which {several} is {what} at or above {plan.line}?",
-        answer=f"{watch.count:,} of {watch.answered:,} {several}",
+        answer=_in_short(watch),
         details=tuple(_details(watch, named)),
         spending=Spending(
             # The values are drawn after the last answer, and their share belongs to what is shown.
@@ -174,6 +189,13 @@ def report(watch: Watch, *, named: int | None = None) -> Report:
         notes=tuple(_notes(watch)),
         made=datetime.now(UTC).astimezone(),
     )
+
+
+def _in_short(watch: Watch) -> str:
+    several = plural(watch.plan.period)
+    if not watch.ended or not watch.answered:
+        return f"{watch.count:,} of {watch.answered:,} {several}"
+    return f"{watch.count:,} of the first {watch.answered:,} {several}; the rest was not asked"
 
 
 def _details(watch: Watch, named: int | None) -> Iterator[Entry]:
