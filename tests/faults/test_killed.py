@@ -146,7 +146,7 @@ def end_at_random(tables, tmp_path, case, number, seed, *, longest=3.0, reader=T
         child.send_signal(number)
         shown, said = child.communicate(timeout=HANGS)
     said = said.removesuffix(b"done\n")
-    assert b"Traceback" not in said
+    assert b"Traceback" not in said, said
     assert b"SECRET" not in (shown or b"") + said
     told = [line for line in said.decode().splitlines() if not line.startswith('{"warning"')]
     told = [line for line in told if verb == "peak" or not line.startswith("budget exhausted")]
@@ -231,7 +231,7 @@ def test_a_library_that_is_deaf_is_left_after_a_while(tables):
 def ended(child):
     """The exit code, what was printed and what was said, without what the program above adds."""
     out, said = child.communicate(timeout=HANGS)
-    assert b"Traceback" not in said
+    assert b"Traceback" not in said, said
     assert b"SECRET" not in (out or b"") + said
     return child.returncode, out, said.removeprefix(b"go\n").removesuffix(b"done\n").decode()
 
