@@ -42,8 +42,8 @@ MEMORY_LIMIT = "2500MiB"
 THREADS = 2
 #: The share of the readings that makes 2 GB of CSV.
 CSV_SHARE = 0.335
-#: What is aimed at, at most: a ratio to the bare query, GiB, seconds. CSV is short of the engine's own speed (a ratio of
-#: 1) by what checking texts costs; its ratio is told, and decides nothing.
+#: What is aimed at, at most: a ratio to the bare query, GiB, seconds. CSV is short of the engine's own speed (a ratio
+#: of 1) by what checking texts costs; its ratio is told, and decides nothing.
 TARGETS = {"parquet": ("ratio", 1.3), "persons": ("gib", 3.0), "wide": ("seconds", 10.0)}
 
 

@@ -115,7 +115,7 @@ def check_ledger(place, verb, printed, told):
             minutes = Answers()
             for entry in ends:
                 minutes.restore(entry.content["answer"])
-            assert [minutes.at(number, line["period"]) for number, line in enumerate(answers)] == [
+            assert [minutes.at(number, None) for number in range(len(answers))] == [
                 line["answer"] == "above" for line in answers
             ]
         assert charged > 0 or not answers
