@@ -1,7 +1,9 @@
 """Naming all values above a line at once: its law, its cost, and what would break it."""
 
+import dataclasses
 import itertools
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -167,6 +169,39 @@ class TestRelease:
         found = SetAboveThreshold(EITHER_WAY, threshold=0.5, scale=0.5)
         seen = {tuple(found.release([0.0, 1.0], entropy=SeededEntropy(seed)).above.tolist()) for seed in range(200)}
         assert len(seen) == 4
+
+    @pytest.mark.parametrize("steps", [math.nextafter(2.0**63, 0.0), 2.0**63, 2.0**80, -math.nextafter(2.0**63, 0.0)])
+    @pytest.mark.parametrize("family", [QueryFamily(lower=-1, upper=1, sensitivity=1e-3), MONOTONE])
+    def test_a_line_farther_than_64_bits_reach_is_only_far(self, family, steps):
+        """Differences that wrapped around would put neighbours on opposite sides of it."""
+        found = SetAboveThreshold.calibrated(family, threshold=0.5, epsilon=0.2, candidates=2)
+        found = dataclasses.replace(found, threshold=steps * found.grid.step)
+        for value in (family.lower, -1025 * found.grid.step, 0.0, 1025 * found.grid.step, family.upper):
+            named = found.release([max(value, family.lower)] * 2, entropy=SeededEntropy(4)).above
+            assert named.tolist() == [steps < 0] * 2
+
+    def test_as_many_steps_whatever_is_drawn(self):
+        def steps(over, seed):
+            lines = 0
+
+            def trace(frame, event, _):
+                nonlocal lines
+                if frame.f_code is not set_above_threshold._draw.__code__:
+                    return None
+                lines += event == "line"
+                return trace
+
+            before = sys.gettrace()
+            sys.settrace(trace)
+            try:
+                set_above_threshold._draw(over, scale=9.0, prior=(9, 9), entropy=SeededEntropy(seed))
+            finally:
+                sys.settrace(before)
+            return lines
+
+        near, far = np.arange(1, 31), np.arange(1, 31) * 1000
+        counted = [steps(over, seed) for over in (near, far) for seed in range(12)]
+        assert max(counted) - min(counted) <= 1, "none but the one that marks the farthest wrong value"
 
     def test_extreme_settings(self):
         wide = QueryFamily(lower=0, upper=1, sensitivity=1, monotone=True)

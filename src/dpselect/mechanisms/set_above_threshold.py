@@ -35,7 +35,7 @@ from dpselect.checks import FloatArray, counts, finite, non_negative, one, posit
 from dpselect.mechanisms.outcomes import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.argmax import noisy_argmax
-from dpselect.noise.discrete import LARGEST_SCALE, discrete_laplace
+from dpselect.noise.discrete import LARGEST_MAGNITUDE, LARGEST_SCALE, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import GUMBEL
 from dpselect.privacy.classical import calibrated_scale, upward
@@ -200,10 +200,11 @@ class SetAboveThreshold:
         admitted = admit(values, family=self.family, outside=outside)
         # The cost comes first: if it cannot be stated, nothing is drawn.
         loss = Loss(epsilon=self.epsilon(len(admitted)))
-        level = int(grid.round([Fraction(self.threshold)])[0])
+        level = math.floor(grid.in_steps(self.threshold) + Fraction(1, 2))
         if self.scale_threshold:
             level += int(discrete_laplace(1, scale=grid.in_steps(self.scale_threshold), entropy=entropy)[0])
-        over = grid.round(admitted) - level
+        # No value is beyond 2^53 steps. Cut here, differences fit 64 bits, and all of them are far beyond what counts.
+        over = grid.round(admitted) - max(-LARGEST_MAGNITUDE, min(level, LARGEST_MAGNITUDE))
         above = _draw(over, scale=float(grid.in_steps(self.scale)), prior=self.prior, entropy=entropy)
         return Crossings(above=above, loss=loss, noise=kind)
 
@@ -277,14 +278,15 @@ def _draw(over: NDArray[np.int64], *, scale: float, prior: tuple[int, int], entr
         drawn[wrong] ^= True
     tally = int(above[max(wrong, 0)]) + prior[0]
     total = len(over) - max(wrong, 0) + sum(prior)
-    # As many draws whatever was chosen, so that the time it takes tells nothing of it.
+    # The same steps for every value whatever was chosen, so that the time they take tells nothing of it: past the free
+    # values the share is that of the set that is drawn. (What sorting takes does tell of the order values came in.)
+    coins = []
     for place, word in enumerate(entropy.words(len(over), dtype=np.uint64).tolist()):
-        named = _less(word, tally, total, entropy)
-        if place < wrong:
-            drawn[place] = named
-            tally, total = tally + named, total + 1
+        named, free = _less(word, tally, total, entropy), place < wrong
+        tally, total = tally + (named & free), total + free
+        coins.append(named)
     found = np.empty_like(drawn)
-    found[order] = drawn
+    found[order] = np.where(np.arange(len(over)) < wrong, coins, drawn)
     return found
 
 
