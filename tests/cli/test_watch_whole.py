@@ -108,6 +108,31 @@ def test_nothing_is_shown_before_the_ledger_has_it(series: Path, tmp_path: Path,
     assert book.balance().remaining == 0
 
 
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), MemoryError(), KeyboardInterrupt()])
+def test_a_set_that_the_ledger_did_not_take_is_not_drawn_again(
+    series: Path, tmp_path: Path, monkeypatch: Any, failure: BaseException
+) -> None:
+    """That it did not may tell how many days were named; only an interruption, which comes from outside, may not."""
+    book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(1))
+    plan, settle = opened(series, ledger=book).plan(**WITHIN, budget=1, mechanism="set"), Ledger.settle
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise failure
+
+    monkeypatch.setattr(Ledger, "settle", failing)
+    with pytest.raises(type(failure)) as caught:
+        plan.ask()
+    monkeypatch.setattr(Ledger, "settle", settle)
+    outside = isinstance(failure, KeyboardInterrupt)
+    assert ("until it is asked again" if outside else "the answers are lost") in "".join(caught.value.__notes__)
+    if outside:
+        assert plan.ask().answered == DAYS
+    else:
+        with pytest.raises(InvalidParameter, match="lost"):
+            plan.ask()
+    assert book.balance().remaining == 0
+
+
 def test_values_come_from_the_other_half(series: Path, tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(2))
     plan = opened(series, ledger=book).plan(**WITHIN, budget=2, how_much=True)

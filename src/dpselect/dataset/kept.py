@@ -180,7 +180,12 @@ class KeptWatch:
         elif not already:
             count = self.answers.fresh
             content = self.answers.read() if count <= MOST else {"count": count}
-            if self._book.settle(self._held, {**content, "spent": vector.spent}).repeated:
+            try:
+                first = not self._book.settle(self._held, {**content, "spent": vector.spent}).repeated
+            except BaseException:
+                self.answers.ended = False  # the ledger does not have them
+                raise
+            if not first:
                 raise LedgerError("another process answered this watch first; ask again to see its answers")
         self._settled = True
 
