@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.interruptions import interrupted as interrupted_within
 
 import dpselect.composition
 import dpselect.mechanisms.run
@@ -26,32 +27,7 @@ FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02)
 OTHER = GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.03, sigma_query=0.03)
 BUDGET = 20.0
-
-
-def interrupted(action: Callable[[], Any], *, at: int, by: type[BaseException]) -> bool:
-    """Run ``action`` and raise at its ``at``-th line where counts are kept; whether that line was reached."""
-    seen = 0
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        nonlocal seen
-        if not frame.f_code.co_filename.startswith(PLACES):
-            return None
-        if event == "line":
-            seen += 1
-            if seen == at:
-                raise by
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        action()
-    except by:
-        assert seen >= at
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+interrupted = functools.partial(interrupted_within, within=PLACES)
 
 
 class Witness:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, norm
+from tests.interruptions import interrupted
 
 from dpselect.errors import InvalidParameter
 from dpselect.noise import draw as draw_module
@@ -105,40 +104,11 @@ def test_bad_prefixes_are_refused() -> None:
         largest([])
 
 
-class Interrupted(Exception):
-    pass
-
-
-def interrupted_at_line(count: int, call: Any) -> bool:
-    """Raise at the ``count``-th line executed inside the module of draws; False where the call ended first."""
-    seen = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal seen
-        if frame.f_code.co_filename != draw_module.__file__:
-            return None
-        if event == "line":
-            seen += 1
-            if seen == count:
-                raise Interrupted
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except Interrupted:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 def test_an_interrupted_comparison_keeps_its_bits_whatever_line_it_stops_at() -> None:
     for count in range(1, 400):
         entropy = SeededEntropy(count)
         pair = [NoisyValue(0, scale=1, draw=LazyDraw(NORMAL, entropy=entropy)) for _ in range(2)]
-        stopped = interrupted_at_line(count, lambda pair=pair: compare(*pair))
+        stopped = interrupted(lambda pair=pair: compare(*pair), at=count, within=draw_module.__file__)
         known = [(noisy.draw.prefix, noisy.draw.length) for noisy in pair]
         assert all(0 <= prefix < 1 << length for prefix, length in known)
         compare(*pair)

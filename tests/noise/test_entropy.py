@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import pickle
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from tests.interruptions import interrupted
 
 from dpselect.errors import InvalidParameter
 from dpselect.noise import entropy as entropy_module
@@ -166,41 +168,13 @@ def test_threads_never_share_bytes() -> None:
     assert len(set(blocks)) == len(blocks) == 8000
 
 
-class Interrupted(Exception):
-    pass
-
-
-def run_interrupted_at_line(count: int, call: Any) -> bool:
-    """Run ``call`` and raise at the ``count``-th line executed inside the entropy module; False if it ended first."""
-    seen = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal seen
-        if frame.f_code.co_filename != entropy_module.__file__:
-            return None
-        if event == "line":
-            seen += 1
-            if seen == count:
-                raise Interrupted
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except Interrupted:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 def test_bytes_are_served_once_whatever_line_is_interrupted() -> None:
     stream = SeededEntropy(11)
     served: list[bytes] = []
     for count in range(1, 200):
         for size in (16, 4096, 5000):  # from the pool, from a fresh pool, past the pool
-            run_interrupted_at_line(count, lambda size=size: served.append(stream.random_bytes(size)[:16]))
+            serve = functools.partial(lambda size: served.append(stream.random_bytes(size)[:16]), size)
+            interrupted(serve, at=count, within=entropy_module.__file__)
             served.append(stream.random_bytes(16))
     assert len(set(served)) == len(served) > 600
 
