@@ -17,14 +17,15 @@ import pandas as pd
 from scipy.special import ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, tidy
 from dpselect.paper.passes import gaussian, run_curve
-from dpselect.paper.style import heat_map, label, legend, panels, plain_log, ramp, short
+from dpselect.paper.style import heat_map, label, legend, panels, plain_log, ramp
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.zhu_wang import zhu_wang_renyi, zhu_wang_renyi_as_published
+from dpselect.report.rounding import at_most
 
 SENSITIVITY = 1e-3
 UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=SENSITIVITY)
@@ -77,12 +78,12 @@ def _map(part: Part, *, data: Path | None) -> Table:
     """Losses and guarantees over (σ_X, t) at one threshold, with the stopping times' quantiles."""
     threshold, generator = part["threshold"], generator_of(part)
     steps = np.array(part["steps"], dtype=np.float64)
-    tables = []
-    for sigma in part["sigmas"]:
+
+    def at(sigma: float) -> dict[str, Any]:
         after = gaussian(UNIT, threshold=threshold, sigma=sigma).loss(steps - 1, 1)
         times = stopping_times(sigma, threshold=threshold, trials=part["trials"], generator=generator)
         shift = SENSITIVITY * math.sqrt(1 + 4 / 3) / sigma
-        row = {
+        found = {
             "threshold": threshold,
             "sigma_threshold": sigma,
             "step": steps,
@@ -91,9 +92,9 @@ def _map(part: Part, *, data: Path | None) -> Table:
             "median_stop": np.quantile(times, 0.5),
             "late_stop": np.quantile(times, 0.8),
         }
-        guarantees = {f"before_{name}": value for name, value in before(sigma, threshold=threshold).items()}
-        tables.append(pd.DataFrame(row | guarantees))
-    return pd.concat(tables, ignore_index=True)
+        return found | {f"before_{name}": value for name, value in before(sigma, threshold=threshold).items()}
+
+    return tidy(at(sigma) for sigma in part["sigmas"])
 
 
 def _best_before(table: Table) -> Any:
@@ -139,7 +140,7 @@ def _map_caption(table: Table) -> str:
         100 * float((table["after"] < bound).mean()) for bound in (table["before_published"], _best_before(table))
     )
     return (
-        f"Δ = {SENSITIVITY:g}, δ = {short(DELTA)}, σ_Z = √3·σ_X, queries in [0, 1]; stopping times cut at {CAP}. The "
+        f"Δ = {SENSITIVITY:g}, δ = {at_most(DELTA)}, σ_Z = √3·σ_X, queries in [0, 1]; stopping times cut at {CAP}. The "
         f"realised loss, which asks for no δ, is lower in {published:.0f}% of the map above and in {best:.0f}% below."
     )
 

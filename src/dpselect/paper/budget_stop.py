@@ -18,7 +18,7 @@ import pandas as pd
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.paper.datasets import Series, load, part_of
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, interval, series_in
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, interval, series_in, tidy
 from dpselect.paper.passes import (
     Days,
     Passes,
@@ -98,22 +98,22 @@ def _measure(part: Part, *, data: Path | None) -> Table:
     simulated: Any = {"values": series.values, "passes": part["runs"], "generator": generator}
     shared = {"series": part["series"]} | series.named | {"threshold": threshold, "epsilon": epsilon}
 
-    def rows(kind: str, setting: float, verdicts: Any, stop: Days) -> Table:
+    def rows(kind: str, setting: float, verdicts: Any, stop: Days) -> dict[str, Any]:
         f1 = f1_scores(answered(verdicts, days=stop), truth=truth)
-        return pd.DataFrame(shared | {"kind": kind, "setting": setting, "f1": f1, "share": stop / days})
+        return shared | {"kind": kind, "setting": setting, "f1": f1, "share": stop / days}
 
-    tables = []
+    found = []
     settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
     answers = verdicts_of(settings, **simulated, fresh=True)
     for place, watch in enumerate(settings):
         passes = Passes(watch, answers[:, place])
-        for kind, stop in _stops(watch, passes, series=series, epsilon=epsilon).items():
-            tables.append(rows(kind, watch.sigma_threshold, passes.verdicts, stop))
+        stops = _stops(watch, passes, series=series, epsilon=epsilon)
+        found += [rows(kind, watch.sigma_threshold, passes.verdicts, stop) for kind, stop in stops.items()]
     for guess in part["guesses"]:
         laplace = LaplaceAboveThreshold.calibrated(series.family(), threshold=threshold, epsilon=epsilon, above=guess)
         verdicts = verdicts_of([laplace], **simulated, fresh=False)[:, 0]
-        tables.append(rows("Laplace", guess, verdicts, tops_days(verdicts, tops=guess)))
-    return pd.concat(tables, ignore_index=True)
+        found.append(rows("Laplace", guess, verdicts, tops_days(verdicts, tops=guess)))
+    return tidy(found)
 
 
 def _draw(table: Table) -> Any:
@@ -243,7 +243,7 @@ def _capped(part: Part, *, data: Path | None) -> Table:
     delta, watch = series.delta, gaussian(series.family(), threshold=THRESHOLD, sigma=CAP_SIGMA)
     curve = published_curve(watch)
     shift = delta * math.sqrt(1 / watch.sigma_threshold**2 + 4 / watch.sigma_query**2)
-    tables = []
+    found: list[dict[str, Any]] = []
     for cap in part["caps"]:
         verdicts = verdicts_of(
             [watch], values=series.values, passes=part["runs"], fresh=True, generator=generator, cap=cap
@@ -258,11 +258,10 @@ def _capped(part: Part, *, data: Path | None) -> Table:
             "profile": advanced(profile, rounds=rounds, delta=delta / 2),
             "in all": in_all_cost(curve, rounds=rounds, delta=delta),
         }
-        f1 = f1_scores(verdicts, truth=series.values >= THRESHOLD)
-        for kind, epsilon in costs.items():
-            row = {"cap": cap, "kind": kind, "epsilon": epsilon, "rounds": rounds, "f1": f1}
-            tables.append(pd.DataFrame(series.named | row))
-    return pd.concat(tables, ignore_index=True)
+        row = series.named | {"cap": cap, "rounds": rounds}
+        row |= {"f1": f1_scores(verdicts, truth=series.values >= THRESHOLD)}
+        found += [row | {"kind": kind, "epsilon": epsilon} for kind, epsilon in costs.items()]
+    return tidy(found)
 
 
 def _draw_capped(table: Table) -> Any:

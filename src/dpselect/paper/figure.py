@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -35,85 +35,51 @@ Measure: TypeAlias = Callable[..., Any]
 Table: TypeAlias = Any
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Size:
-    """How much work every figure is given.
+    """How much work every figure is given."""
 
-    Parameters
-    ----------
-    name : str
-        Shown in the report.
-    grid : int
-        Points along each side of a heat map.
-    curve : int
-        Points along a curve, and noise levels per panel.
-    trials : int
-        Selections per point of an offline figure.
-    stopping : int
-        Simulated stopping times per noise level.
-    runs : int
-        Passes over the stream per point of an online figure.
-    panels : int
-        How many panels of an online figure are computed.
-    tuning : int
-        Noise levels tried for each clip and ratio when tuning.
-    questions : int
-        Of the shorter stream of rare events; the longer one has ten times as many.
-    samples, estimates : int
-        Normal draws per Monte Carlo estimate on a processor, and how many estimates.
-    """
-
+    #: Shown in the report.
     name: str
+    #: Points along each side of a heat map, and along a curve, which is also noise levels per panel.
     grid: int
     curve: int
+    #: Selections per point of an offline figure, and simulated stopping times per noise level.
     trials: int
     stopping: int
+    #: Passes over the stream per point of an online figure, and how many of its panels are computed.
     runs: int
     panels: int
+    #: Noise levels tried for each clip and ratio when tuning.
     tuning: int
+    #: Normal draws per Monte Carlo estimate on a processor, and how many estimates.
     samples: int
     estimates: int
+    #: Of the shorter stream of rare events; the longer one has ten times as many.
     questions: int = 1000
-
-
-_COUNTS = ("grid", "curve", "trials", "stopping", "runs", "panels", "tuning", "samples", "estimates")
-
-
-def _size(name: str, *counts: int) -> Size:
-    return Size(name=name, **dict(zip(_COUNTS, counts, strict=True)))
 
 
 #: The paper's sizes, though a processor takes a smaller Monte Carlo sample, and says so; the same figures in a minute
 #: or two; and enough for a test to see that every figure can be drawn.
-FULL = _size("full", 20, 21, 1000, 10_000, 50, 6, 8, 1_000_000, 40)
-QUICK = _size("quick", 12, 11, 200, 2_000, 12, 3, 4, 200_000, 10)
-TINY = replace(_size("tiny", 4, 4, 20, 100, 3, 1, 1, 20_000, 4), questions=200)
+FULL = Size("full", 20, 21, 1000, 10_000, 50, 6, 8, 1_000_000, 40)
+QUICK = Size("quick", 12, 11, 200, 2_000, 12, 3, 4, 200_000, 10)
+TINY = Size("tiny", 4, 4, 20, 100, 3, 1, 1, 20_000, 4, questions=200)
 
 Verdict: TypeAlias = Literal["held", "did not hold", "depends", "not judged: simulated data"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim of the paper with its verdict: one line of the claims table.
+    """A claim of the paper with its verdict: one line of the claims table."""
 
-    Parameters
-    ----------
-    where : str
-        The place in the paper that is judged.
-    claim : str
-        What it says, in our words.
-    rule : str
-        When it counts as held, in one sentence.
-    verdict : str
-        "held", "did not hold", or "depends": on a reading that the paper leaves open, named in ``found``.
-    found, setting : str
-        The numbers, and where they were found.
-    """
-
+    #: The place in the paper that is judged, and what it says, in our words.
     where: str
     claim: str
+    #: When it counts as held, in one sentence.
     rule: str
+    #: "depends" on a reading that the paper leaves open, named in ``found``.
     verdict: Verdict
+    #: The numbers, and where they were found.
     found: str
     setting: str
 
@@ -129,35 +95,24 @@ def held_if(*readings: bool) -> Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure of the report.
+    """One figure of the report."""
 
-    Parameters
-    ----------
-    title : str
-        What it shows.
-    parts, measure : callable
-        The work, in pieces, and one piece as a tidy table. It can be sent to another process.
-    draw : callable
-        The drawing of the whole table.
-    caption : callable
-        What the reader sees, in a sentence or two.
-    numbers : callable
-        A small table that the page shows under the drawing.
-    claims : callable
-        The paper's claims that the table decides.
-    """
-
+    #: What it shows.
     title: str
+    #: The work, in pieces, and one piece as a tidy table. It can be sent to another process.
     parts: Parts
     measure: Measure
+    #: The drawing of the whole table, and what the reader sees in it, in a sentence or two.
     draw: Callable[[Table], Drawing]
     caption: Callable[[Table], str]
+    #: A small table that the page shows under the drawing.
     numbers: Callable[[Table], Table] | None = None
+    #: The paper's claims that the table decides.
     claims: Callable[[Table], Iterable[Claim]] = lambda table: ()
 
     def compute(self, size: Size = QUICK, *, data: Path | None = None) -> Table:
         """All pieces, one after the other, in one table."""
-        return pd.concat([self.measure(part, data=data) for part in self.parts(size, data=data)], ignore_index=True)
+        return tidy(self.measure(part, data=data) for part in self.parts(size, data=data))
 
     def drawn(self, table: Table) -> Drawing:
         """The drawing under the house rules; one of a stand-in says so across its top."""
@@ -167,6 +122,15 @@ class Figure:
         """Its claims as rows; on a stand-in the numbers stay and the verdict goes."""
         verdict = {"verdict": "not judged: simulated data"} if is_simulated(table) else {}
         return [asdict(claim) | verdict for claim in self.claims(table)]
+
+
+def tidy(pieces: Iterable[Table | Mapping[str, Any]]) -> Table:
+    """One table of several, or of columns by name.
+
+    >>> tidy([{"x": [1, 2], "y": 0}, {"x": [3], "y": 1}])["x"].tolist()
+    [1, 2, 3]
+    """
+    return pd.concat([pd.DataFrame(piece) for piece in pieces], ignore_index=True)
 
 
 def digest_of(part: Part) -> str:

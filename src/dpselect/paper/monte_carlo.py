@@ -20,7 +20,7 @@ from scipy.special import log_ndtr, ndtr
 from dpselect.checks import FloatArray
 from dpselect.errors import SourceError
 from dpselect.paper.datasets import GPU_RESULTS, data_folder
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, tidy
 from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 from dpselect.privacy.noisy_max import noisy_max_loss
 
@@ -166,17 +166,17 @@ def measure(part: Part, *, data: Path | None) -> Table:
         spreads = pd.DataFrame([predicted_spread(d, sigma=sigma) for d in CANDIDATES])
         bound = loss.error / loss.value
         return pd.DataFrame(rows | {f"spread_{p}": spreads[p] for p in PAIRINGS} | {"bound": bound, "samples": 0})
-    generator, tables = generator_of(part), []
+    generator, samples, found = generator_of(part), part["samples"], []
+    row = {"kind": "processor", "sigma": sigma, "candidates": CANDIDATES, "samples": samples, "device": "processor"}
     for trial in range(part["estimates"]):
         first, second = (
-            processor_sums(CANDIDATES, sigma=sigma, samples=part["samples"], generator=generator) for _ in PAIRINGS
+            processor_sums(CANDIDATES, sigma=sigma, samples=samples, generator=generator) for _ in PAIRINGS
         )
         for pairing, others in zip(PAIRINGS, (second, None), strict=True):
-            estimate = estimate_from(first, samples=part["samples"], others=others)
-            row = {"kind": "processor", "sigma": sigma, "candidates": CANDIDATES, "pairing": pairing}
-            row |= {"trial": f"{part['group']}-{trial}", "epsilon": estimate.epsilon}
-            tables.append(pd.DataFrame(row | {"samples": part["samples"], "device": "processor"}))
-    return pd.concat(tables, ignore_index=True)
+            estimate = estimate_from(first, samples=samples, others=others)
+            named = {"pairing": pairing, "trial": f"{part['group']}-{trial}"}
+            found.append(row | named | {"epsilon": estimate.epsilon})
+    return tidy(found)
 
 
 def spread_of(table: Table, *, kind: str) -> Table:

@@ -15,10 +15,11 @@ import pandas as pd
 
 from dpselect.checks import FloatArray
 from dpselect.paper.figure import Claim, Figure, Part, Size, Table, held_if
-from dpselect.paper.style import COLOURS, heat_map, label, legend, panels, plain_log, ramp, short
+from dpselect.paper.style import COLOURS, heat_map, label, legend, panels, plain_log, ramp
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
+from dpselect.report.rounding import at_most
 
 SENSITIVITY = 1e-3
 DELTA = 1e-5
@@ -83,8 +84,8 @@ def _draw_curves(table: Table) -> Any:
     sigmas = sorted(table["sigma"].unique())
     titles = {
         "pure": "The paper's pure bound (δ = 0)",
-        "Δ√d Gaussian": f"Its baseline: Δ√d Gaussian, δ = {short(DELTA)}",
-        "profile": f"Profile bound, δ = {short(DELTA)}",
+        "Δ√d Gaussian": f"Its baseline: Δ√d Gaussian, δ = {at_most(DELTA)}",
+        "profile": f"Profile bound, δ = {at_most(DELTA)}",
     }
     for axis, (method, title) in zip(axes[0], titles.items(), strict=True):
         for sigma, colour in zip(sigmas, ramp(len(sigmas)), strict=True):
@@ -167,7 +168,7 @@ def _draw_map(table: Table) -> Any:
 def _map_caption(table: Table) -> str:
     share = 100 * float((table["pure"] < table["Δ√d Rényi"]).mean())
     return (
-        f"Δ = {SENSITIVITY:g}, δ = {short(DELTA)}; the baseline releases all d queries (shift Δ√d/σ) under Rényi "
+        f"Δ = {SENSITIVITY:g}, δ = {at_most(DELTA)}; the baseline releases all d queries (shift Δ√d/σ) under Rényi "
         f"accounting. The pure bound is lower in {share:.0f}% of the map. Black line: equal."
     )
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpselect.checks import FloatArray
 from dpselect.paper.datasets import load, part_of
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, least_cost, series_in
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, least_cost, series_in, tidy
 from dpselect.paper.noisy_max import DELTA, accounts
 from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
 
@@ -68,12 +68,9 @@ def measure(part: Part, *, data: Path | None) -> Table:
     # The same noise on all d values, released whole: the post-processing argument, d·Δ/scale.
     whole = found["Laplace"] | {"epsilon": days * step / found["Laplace"]["scale"]}
     shared = {"series": part["series"]} | series.named | {"candidates": days, "population": series.population}
-    return pd.concat(
-        [
-            pd.DataFrame(shared | {"method": method, "delta": DELTA if method in _NEEDS_DELTA else 0.0} | rows)
-            for method, rows in (found | {"Laplace release of all": whole}).items()
-        ],
-        ignore_index=True,
+    return tidy(
+        shared | {"method": method, "delta": DELTA if method in _NEEDS_DELTA else 0.0} | rows
+        for method, rows in (found | {"Laplace release of all": whole}).items()
     )
 
 
@@ -88,10 +85,10 @@ def accuracy(values: FloatArray, *, noise: FloatArray) -> tuple[float, float]:
     return float(reached.mean()), float(reached.std(ddof=1) / np.sqrt(len(reached)))
 
 
-def cost_of(table: Table, *, series: str, method: str, accuracy: float) -> float:
-    """The ε at which ``method`` first keeps ``accuracy``; infinite if never."""
-    curve = table[(table["series"] == series) & (table["method"] == method)]
-    return least_cost(curve, reach="accuracy", at_least=accuracy)
+def costs_of(table: Table, series: str, *methods: str) -> list[float]:
+    """The ε at which each method first keeps the target accuracy; infinite if never."""
+    curves = (table[(table["series"] == series) & (table["method"] == method)] for method in methods)
+    return [least_cost(curve, reach="accuracy", at_least=TARGET) for curve in curves]
 
 
 def _draw(table: Table) -> Any:
@@ -133,15 +130,22 @@ def _caption(note: str, table: Table) -> str:
     ).strip()
 
 
+def _numbers(table: Table) -> Table:
+    """ε at the target accuracy, by series and method."""
+    names = dict(table[["series", "label"]].drop_duplicates().to_numpy().tolist())
+    methods = {method: _LABELS[method] for method in (*PUBLISHED, *CLASSICAL)}
+    rows = (
+        {"series": label} | dict(zip(methods.values(), costs_of(table, name, *methods), strict=True))
+        for name, label in names.items()
+    )
+    return pd.DataFrame(rows)
+
+
 # --- the claims ------------------------------------------------------------------------------------------------------
 
 
-def _costs(table: Table, series: str, *methods: str) -> list[float]:
-    return [cost_of(table, series=series, method=method, accuracy=TARGET) for method in methods]
-
-
 def _near_claims(table: Table) -> Iterator[Claim]:
-    pure, baseline, profile = _costs(table, "near", "pure", "Δ√d Gaussian", "profile")
+    pure, baseline, profile = costs_of(table, "near", "pure", "Δ√d Gaussian", "profile")
     yield Claim(
         where="appendix B.3, caption of NEAR",
         claim="90% accuracy would need over double the privacy budget without the pure bound.",
@@ -195,7 +199,7 @@ def _lcl_claims(table: Table) -> Iterator[Claim]:
 def _uci_claims(table: Table) -> Iterator[Claim]:
     year, quarter = (
         baseline / pure
-        for pure, baseline in (_costs(table, name, "pure", "Δ√d Gaussian") for name in ("uci-365", "uci-90"))
+        for pure, baseline in (costs_of(table, name, "pure", "Δ√d Gaussian") for name in ("uci-365", "uci-90"))
     )
     yield Claim(
         where="appendix B.3, caption of UCI, d = 90",
@@ -206,7 +210,7 @@ def _uci_claims(table: Table) -> Iterator[Claim]:
         setting="N = 6,946, 90% accuracy",
     )
     yield _classical(table, "uci-365", "appendix B.3, UCI against pure mechanisms")
-    gaussian, laplace, everything = _costs(table, "uci-365", "pure", "Laplace", "Laplace release of all")
+    gaussian, laplace, everything = costs_of(table, "uci-365", "pure", "Laplace", "Laplace release of all")
     yield Claim(
         where="appendix B.3, UCI against Laplace noisy max",
         claim="Gaussian noise with the pure bound clearly improves on Laplace noisy max.",
@@ -219,7 +223,7 @@ def _uci_claims(table: Table) -> Iterator[Claim]:
 
 
 def _classical(table: Table, series: str, where: str) -> Claim:
-    gaussian, exponential, flip = _costs(table, series, "pure", "exponential", "permute-and-flip")
+    gaussian, exponential, flip = costs_of(table, series, "pure", "exponential", "permute-and-flip")
     return Claim(
         where=where,
         claim="The exponential mechanism and permute-and-flip offer a competitive baseline.",
@@ -241,16 +245,7 @@ def _offline(
         measure=measure,
         draw=_draw,
         caption=partial(_caption, note),
-        numbers=lambda table: pd.DataFrame(
-            {
-                "series": table.loc[table["series"] == name, "label"].iloc[0],
-                **{
-                    _LABELS[method]: cost_of(table, series=name, method=method, accuracy=TARGET)
-                    for method in dict.fromkeys((*PUBLISHED, *CLASSICAL))
-                },
-            }
-            for name in dict.fromkeys(table["series"])
-        ),
+        numbers=_numbers,
         claims=claims,
     )
 

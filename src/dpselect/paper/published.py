@@ -20,7 +20,7 @@ import pandas as pd
 from dpselect.checks import FloatArray
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.paper.datasets import Series, load, part_of
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, series_in
+from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, series_in, tidy
 from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, published_curve, verdicts_of
 from dpselect.paper.style import COLOURS, label, legend, panels
 
@@ -65,15 +65,16 @@ def measure(part: Part, *, data: Path | None) -> Table:
     settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
     answers = verdicts_of(settings, values=series.values, passes=part["runs"], fresh=True, generator=generator_of(part))
     shared = {"series": part["series"]} | series.named | {"threshold": threshold}
-    tables = []
-    for place, watch in enumerate(settings):
-        verdicts = answers[:, place]
-        runs, costs = _costs(watch, Passes(watch, verdicts), series, by_day=False)
-        for accounting, epsilon in costs.items():
-            row = {"kind": accounting, "sigma_threshold": watch.sigma_threshold, "passed": np.arange(part["runs"])}
-            row |= {"f1": f1_scores(verdicts, truth=series.values >= threshold), "epsilon": epsilon, "rounds": runs}
-            tables.append(pd.DataFrame(shared | row))
-    return pd.concat(tables, ignore_index=True)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for place, watch in enumerate(settings):
+            verdicts = answers[:, place]
+            runs, costs = _costs(watch, Passes(watch, verdicts), series, by_day=False)
+            row = shared | {"sigma_threshold": watch.sigma_threshold, "passed": np.arange(part["runs"]), "rounds": runs}
+            row |= {"f1": f1_scores(verdicts, truth=series.values >= threshold)}
+            yield from (row | {"kind": accounting, "epsilon": epsilon} for accounting, epsilon in costs.items())
+
+    return tidy(rows())
 
 
 # --- FSRC against the baseline ---------------------------------------------------------------------------------------
@@ -248,12 +249,12 @@ def _by_day(part: Part, *, data: Path | None) -> Table:
     runs, costs = _costs(watch, Passes(watch, verdicts), series, by_day=True)
     shared = {"series": part["series"]} | series.named
     shared |= {"threshold": part["threshold"], "sigma_threshold": part["sigma"]}
-    tables = []
-    for kind, spent in costs.items():
-        low, high = np.quantile(spent, (0.05, 0.95), axis=1)
-        row = {"kind": kind, "day": np.arange(1, len(series.values) + 1), "epsilon": spent.mean(axis=1)}
-        tables.append(pd.DataFrame(shared | row | {"low": low, "high": high, "rounds": runs.mean(axis=1)}))
-    return pd.concat(tables, ignore_index=True)
+    shared |= {"day": np.arange(1, len(series.values) + 1), "rounds": runs.mean(axis=1)}
+    ends = {kind: np.quantile(spent, (0.05, 0.95), axis=1) for kind, spent in costs.items()}
+    return tidy(
+        shared | {"kind": kind, "epsilon": spent.mean(axis=1), "low": ends[kind][0], "high": ends[kind][1]}
+        for kind, spent in costs.items()
+    )
 
 
 def _draw_days(table: Table) -> Any:

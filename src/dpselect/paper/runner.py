@@ -1,23 +1,31 @@
-"""The figures by name, in the order of the report, and one call that computes, draws and judges them."""
+"""The figures by name, in the order of the report, and one call that computes, draws and judges them on one page.
+
+The page is one HTML file in the style of all reports, which needs nothing beside it.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+import dpselect
 from dpselect import files
 from dpselect.checks import refuse
 from dpselect.paper import above_threshold, budget_stop, noisy_max, offline, online, published, slips, tuned
 from dpselect.paper.ablation import ABLATION
 from dpselect.paper.datasets import data_folder
-from dpselect.paper.figure import FULL, QUICK, Claim, Figure, Size, Table
+from dpselect.paper.figure import FULL, QUICK, Claim, Figure, Size, Table, is_simulated, tidy
 from dpselect.paper.monte_carlo import MONTE_CARLO
-from dpselect.paper.page import Section, page_text
 from dpselect.paper.style import save
 from dpselect.paper.work import Piece, Progress, Store, tables_of
+from dpselect.report.page import document, table_html
 
 #: Name → figure.
 FIGURES: dict[str, Figure] = {
@@ -116,21 +124,15 @@ def run(
         Piece(name, FIGURES[name].measure, part) for name in names for part in FIGURES[name].parts(chosen, data=folder)
     ]
     found = tables_of(pieces, data=folder, store=Store(home / "cache"), workers=workers, progress=progress)
+    done = list(zip(pieces, found, strict=True))
     whole = {
-        name: pd.concat(
-            [
-                table.dropna(axis="columns", how="all")
-                for piece, table in zip(pieces, found, strict=True)
-                if piece.figure == name
-            ],
-            ignore_index=True,
-        )
+        name: tidy(table.dropna(axis="columns", how="all") for piece, table in done if piece.figure == name)
         for name in names
     }
     verdicts = judge(whole)
     _keep(verdicts, home / "tables" / "claims.csv")
     sections = [_section(name, table, home=home) for name, table in whole.items()]
-    return files.write(page, page_text(sections=sections, claims=verdicts, size=chosen), files.PAGE)
+    return files.write(page, _page_text(sections=sections, claims=verdicts, size=chosen), files.PAGE)
 
 
 def judge(tables: Mapping[str, Table]) -> Table:
@@ -143,7 +145,7 @@ def judge(tables: Mapping[str, Table]) -> Table:
     return pd.DataFrame(rows, columns=list(Claim.__dataclass_fields__))
 
 
-def _section(name: str, table: Table, *, home: Path) -> Section:
+def _section(name: str, table: Table, *, home: Path) -> _Section:
     """Draws a figure, and keeps its tables beside it."""
     figure = FIGURES[name]
     _keep(table, home / "tables" / f"{name}.csv")
@@ -151,9 +153,7 @@ def _section(name: str, table: Table, *, home: Path) -> Section:
     if numbers is not None:
         _keep(numbers, home / "tables" / f"{name}-numbers.csv")
     image = save(figure.drawn(table), stem=home / "figures" / name)
-    return Section(
-        name=name, title=figure.title, caption=figure.caption(table), image=image, table=table, numbers=numbers
-    )
+    return _Section(name, figure.title, figure.caption(table), image, table, numbers)
 
 
 def _claimed(home: Path) -> Path:
@@ -172,3 +172,117 @@ def _keep(table: Table, path: Path) -> None:
     with files.fresh_file(path, what="table") as fresh:
         table.to_csv(fresh, index=False)
         fresh.replace(path)
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+_STYLE = """
+main { max-width: 72rem; }
+a { color: var(--accent); }
+nav ol { columns: 18rem; column-gap: 2.5rem; font-size: .95rem; padding-left: 1.8rem; }
+nav li { break-inside: avoid; }
+figure img { width: 100%; height: auto; display: block; background: #fff; border-radius: .3rem; padding: .4rem; }
+figcaption { margin-top: .6rem; }
+.numbers { font-size: .88rem; width: 100%; }
+.stacked td:nth-child(5) { min-width: 16rem; }
+.verdict { font-weight: 600; white-space: nowrap; }
+.held { color: var(--good); } .not { color: var(--warn-ink); } .depends { color: var(--accent); }
+details { margin: .6rem 0; } summary { color: var(--soft); cursor: pointer; }
+@media (max-width: 46rem) { .numbers td { white-space: nowrap; } .stacked td:nth-child(5) { min-width: 0; } }
+"""
+
+_SUBSCRIPT = re.compile(r"([σε])_(X|Z|max)")
+_CLASSES = {"held": "held", "did not hold": "not", "depends": "depends"}
+
+
+class _Section(NamedTuple):
+    """One figure of the page."""
+
+    name: str
+    title: str
+    caption: str
+    image: Path
+    table: Table
+    numbers: Table | None
+
+
+def _page_text(*, sections: Sequence[_Section], claims: Table, size: Size) -> str:
+    """The page with every image inside it."""
+    contents = "".join(f'<li><a href="#{escape(one.name)}">{escape(one.title)}</a></li>' for one in sections)
+    figures = "".join(_figure(one) for one in sections)
+    return document(
+        "The paper, checked",
+        f"""<h1>Selection with Gaussian noise: the paper, checked</h1>
+<p class="small">Figures and claims of “On the Privacy of Selection Mechanisms with Gaussian Noise” (AISTATS 2024),
+recomputed with dpselect {escape(dpselect.__version__)} at {escape(size.name)} size, with what came after beside them.
+Costs are upper bounds, rounded up; what is marked “as published”, the wrong side of the corrections and Monte Carlo’s
+estimates are not.</p>
+{_notice(sections)}
+<nav><ol><li><a href="#claims">Claims</a></li>{contents}</ol></nav>
+<h2 id="claims">Claims</h2>
+{_claims(claims)}
+{figures}
+<footer class="small"><p>Made with dpselect. The tables behind the figures are in <code>tables/</code>, the figures as
+PNG and SVG in <code>figures/</code>.</p></footer>""",
+        style=_STYLE,
+    )
+
+
+def _notice(sections: Sequence[_Section]) -> str:
+    names = [one.name for one in sections if is_simulated(one.table)]
+    if not names:
+        return ""
+    return (
+        f'<p class="banner"><strong>Simulated data.</strong> No data file was found for {escape(", ".join(names))}: '
+        "stand-ins were drawn and their claims are not judged. Name a data folder to use the real data.</p>"
+    )
+
+
+def _claims(claims: Table) -> str:
+    if claims.empty:
+        return "<p>None of the figures computed here decides a claim.</p>"
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items())
+    table = table_html(list(claims.columns), claims.to_numpy().tolist(), kind="stacked", told=_text)
+    return f'<p class="small">{escape(summary)}.</p><div class="scroll">{table}</div>'
+
+
+def _figure(section: _Section) -> str:
+    image = base64.b64encode(section.image.read_bytes()).decode("ascii")
+    simulated = '<p class="banner">Simulated stand-in data.</p>' if is_simulated(section.table) else ""
+    return (
+        f'<h2 id="{escape(section.name)}">{escape(section.title)}</h2>{simulated}'
+        f'<figure><div class="scroll"><img alt="{escape(section.title)}" src="data:image/png;base64,{image}"></div>'
+        f"<figcaption>{_text(section.caption)}</figcaption></figure>{_numbers(section.numbers)}"
+    )
+
+
+def _numbers(table: Table | None) -> str:
+    if table is None:
+        return ""
+    names = [str(name).replace("sigma_threshold", "σ_X") for name in table.columns]
+    names = [name if _SUBSCRIPT.search(name) else name.replace("_", " ") for name in names]
+    rows = [[shown(value) for value in row] for row in table.itertuples(index=False)]
+    told = table_html(names, rows, kind="numbers", told=_text)
+    return f'<details open><summary>Numbers</summary><div class="scroll">{told}</div></details>'
+
+
+def _text(text: str) -> str:
+    """Plain text as HTML: σ_X, σ_Z and ε_max with their subscripts, a verdict in its colour."""
+    if text in _CLASSES:
+        return f'<span class="verdict {_CLASSES[text]}">{text}</span>'
+    return _SUBSCRIPT.sub(r"\1<sub>\2</sub>", escape(text))
+
+
+def shown(value: Any) -> str:
+    """A cell as people read it.
+
+    >>> shown(0.123456), shown(365.0), shown("UCI"), shown(float("inf"))
+    ('0.1235', '365', 'UCI', 'never')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    if value != value:
+        return ""
+    if abs(value) == float("inf"):
+        return "never"
+    return f"{value:.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.4g}"

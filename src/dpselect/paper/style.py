@@ -126,15 +126,6 @@ def _edges(centres: Any, *, log: bool = False) -> FloatArray:
     return np.asarray(np.exp(edges) if log else edges)
 
 
-def short(value: float) -> str:
-    """A number as people write it.
-
-    >>> short(1e-5), short(0.25)
-    ('1e-5', '0.25')
-    """
-    return f"{value:g}".replace("e-0", "e-")
-
-
 def subscripts(text: str) -> str:
     """σ_X and σ_Z as a reader of mathematics writes them.
 

@@ -199,22 +199,13 @@ def reporting(progress: Progress, *, total: int) -> Iterator[Report]:
 def _bar(total: int) -> Iterator[Report]:
     """A bar with the remaining time."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("{task.description:<20}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("parts,"),
-        TimeElapsedColumn(),
-        TextColumn("elapsed, about"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
+    columns = (*Bar.get_default_columns(), TextColumn("left,"), MofNCompleteColumn(), TextColumn("parts"))
     with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=total)
-        yield lambda figure, done, all_: bar.update(task, description=figure, completed=done, total=all_)
+        yield lambda figure, done, all_: bar.update(task, description=f"{figure:<20}", completed=done, total=all_)
 
 
 @contextmanager
