@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -11,15 +12,21 @@ from pathlib import Path
 import pytest
 
 from dpselect import __version__
-from dpselect.cli.application import COMMANDS, app
+from dpselect.cli.application import COMMANDS, application
 
-OFFERED = sorted(name for name in app if not name.startswith("-"))
+OFFERED = sorted(name for name in application() if not name.startswith("-"))
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
 def test_the_promised_commands_are_offered() -> None:
     assert set(OFFERED) >= {"demo", "peak", "watch", "epsilon", "calibrate", "paper"}
     assert set(OFFERED) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", OFFERED)
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(command: str) -> None:
+    told = importlib.import_module(f"dpselect.cli.{command}").__dict__[command].__doc__
+    assert " ".join(told.split("\n\n")[0].split()) == COMMANDS[command]
 
 
 @pytest.mark.parametrize("command", OFFERED)

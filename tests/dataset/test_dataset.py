@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpselect as dp
 from dpselect.dataset import Known, Line
 from dpselect.errors import BudgetExhausted, InvalidParameter, SourceError
+from dpselect.tables import BoundedQuery, Question
 
 JANUARY = {"start": "2013-01-01", "end": "2013-01-31"}
 
@@ -54,6 +58,49 @@ def test_a_tiny_epsilon_answers_anything(rows: Any) -> None:
     """The negative control: noise is really added."""
     data = homes(rows)
     assert len({data.peak(epsilon=1e-4, anyway=True, **JANUARY).label for _ in range(12)}) > 3
+
+
+@pytest.mark.parametrize("measure", ["mean", "sum"])
+def test_a_population_that_is_too_small_changes_the_unit_and_not_the_winner(rows: Any, measure: str) -> None:
+    """Every total lies beyond what two persons can come to: cut there, all days but the ordinary would look alike."""
+    data = homes(rows, population=2, measure=measure)
+    answer = data.peak(epsilon=2000, how_much=True, **JANUARY)
+    assert answer.label == "2013-01-20"
+    assert answer.amounts is not None
+    assert abs(answer.amounts[0] - (90 if measure == "mean" else 180)) < 1
+    assert "More than 2 persons must have rows" in " ".join(str(answer).split())
+    enough = homes(rows, measure=measure).peak(epsilon=2000, how_much=True, **JANUARY)
+    assert "must have rows" not in " ".join(str(enough).split())
+
+
+def test_where_a_range_is_paid_for_totals_are_cut_and_the_answer_says_so(rows: Any) -> None:
+    """The negative control: Gaussian noise is pure on a bounded range only."""
+    data = homes(rows, population=1)
+    answers = [data.peak(epsilon=2000, mechanism="gaussian", anyway=True, **JANUARY) for _ in range(12)]
+    assert len({answer.label for answer in answers}) > 3
+    assert "With rows of more than 1 persons the totals would be cut" in " ".join(str(answers[0]).split())
+
+
+@given(st.lists(st.integers(0, 3000), min_size=2, max_size=6), st.data(), st.sampled_from([2, 3, 7]))
+def test_one_person_moves_uncut_values_by_at_most_delta_and_one_way(
+    steps: list[int], drawn: st.DataObject, persons: int
+) -> None:
+    question = Question(user="u", time="t", value="v", cap=10, grid=1000, population=persons)
+    more = [one + drawn.draw(st.integers(0, 1000)) for one in steps]
+
+    def values(totals: list[int]) -> list[Fraction]:
+        cut = tuple(min(total, question.most_steps) for total in totals)
+        query = BoundedQuery(
+            labels=tuple("abcdef"[: len(totals)]),
+            family=question.family,
+            totals=cut,
+            step=question.step,
+            uncut=tuple(totals) if cut != tuple(totals) else None,
+        )
+        return [Fraction(value) for value in query.uncut_values]
+
+    moved = [after - before for before, after in zip(values(steps), values(more), strict=True)]
+    assert all(0 <= one <= Fraction(question.family.sensitivity) for one in moved)
 
 
 def test_an_answer_hardly_better_than_a_guess_costs_nothing(rows: Any) -> None:

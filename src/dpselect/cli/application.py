@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 
 from cyclopts import App, Parameter
@@ -10,31 +9,48 @@ from cyclopts import App, Parameter
 from dpselect import __version__
 from dpselect.errors import InvalidParameter
 
-#: One line per command: its name is its module's name and its function's name.
-COMMANDS = ("demo", "describe", "peak", "watch", "epsilon", "calibrate", "plan", "ledger", "paper")
+#: Each command with its line of help: its name is its module's and its function's. A module is loaded when it is run.
+COMMANDS = {
+    "demo": "Simulate a city of meters over a year, ask for its peak and its cold days, write a report.",
+    "describe": "Look at a table before anything is spent: what can be read, what looks wrong, and which option mends "
+    "it.",
+    "peak": "Which day (hour, week, month, category) is largest?",
+    "watch": "On which days (hours, …) is the line crossed? Asked in order, within a budget.",
+    "epsilon": "What a release costs, as an upper bound on ε.",
+    "calibrate": "The least noise with which a release costs at most ε.",
+    "plan": "Which mechanism, how much noise, what accuracy: every contender tuned and ranked, on public knowledge "
+    "only.",
+    "ledger": "A budget that survives: make it, look at it, check it.",
+    "paper": "Recompute the paper's figures and judge its claims, on one page.",
+}
 
 _HELP = """Which one is largest, when is the line crossed: answered under differential privacy.
 
-Start with: dpselect demo. Every ε shown is an upper bound.
+With your own table, start with dpselect describe: it looks for what is wrong before anything is spent.
+With none, start with dpselect demo. Every ε shown is an upper bound.
 dpselect help COMMAND explains one; dpselect completion bash (zsh, fish) prints a script for your shell."""
 
 #: Parameters whose options are called otherwise.
 _RENAMED = {"start": "from", "end": "to", "names": "categories", "figures": "figure", "noise": "sigma-threshold"}
 
-app = App(
-    name="dpselect",
-    help=_HELP,
-    help_format="plaintext",
-    version=f"dpselect {__version__}",
-    # An option given twice: the last one counts, as in most programs.
-    default_parameter=Parameter(negative=(), show_default=False, allow_repeating=True),
-    exit_on_error=False,
-    print_error=False,
-    suppress_keyboard_interrupt=False,
-    result_action="return_value",
-)
-for _place, _name in enumerate(COMMANDS):
-    app.command(getattr(importlib.import_module(f"dpselect.cli.{_name}"), _name), name=_name, sort_key=_place)
+
+def application(run: str = "") -> App:
+    """The commands; the one to ``run`` explains itself at length, the others in a line."""
+    app = App(
+        name="dpselect",
+        help=_HELP,
+        help_format="plaintext",
+        version=f"dpselect {__version__}",
+        # An option given twice: the last one counts, as in most programs.
+        default_parameter=Parameter(negative=(), show_default=False, allow_repeating=True),
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    for place, (name, line) in enumerate(COMMANDS.items()):
+        app.command(f"dpselect.cli.{name}:{name}", name=name, sort_key=place, help=None if name == run else line)
+    return app
 
 
 #: Shells that can complete commands and options.
@@ -47,7 +63,7 @@ def completion(shells: Sequence[str]) -> str:
         raise InvalidParameter(
             f"completion must be asked for one shell: {', '.join(SHELLS)}; e.g. dpselect completion bash"
         )
-    return str(app.generate_completion(prog_name="dpselect", shell=shells[0]))  # type: ignore[arg-type]
+    return str(application().generate_completion(prog_name="dpselect", shell=shells[0]))  # type: ignore[arg-type]
 
 
 def option_words(arguments: Sequence[str]) -> Callable[[str], str]:
@@ -57,10 +73,9 @@ def option_words(arguments: Sequence[str]) -> Callable[[str], str]:
     >>> word("start"), word("per_user"), word("candidates")
     ('--from', '--per-user', 'candidates')
     """
-    command = app[arguments[0]] if arguments and arguments[0] in COMMANDS else None
-    known = (
-        {name for one in command.assemble_argument_collection() for name in one.names} if command is not None else set()
-    )
+    known: set[str] = set()
+    if arguments and arguments[0] in COMMANDS:
+        known = {name for one in application()[arguments[0]].assemble_argument_collection() for name in one.names}
 
     def word(parameter: str) -> str:
         option = f"--{_RENAMED.get(parameter, parameter).replace('_', '-')}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -113,11 +114,7 @@ def _show(found: Description, *, as_json: bool) -> None:
         )
         return
     for line in found.lines():
-        print(line)
-    if found.report is not None:
-        print("Of a question under these facts:")
-        for line in found.report.lines()[1:]:
-            print(f"  {line}")
+        print(textwrap.fill(line, screen.width(), subsequent_indent="    ", break_long_words=False))
     for text, _ in told:
         screen.notice(f"! {text}")
     if not told:

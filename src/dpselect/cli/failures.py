@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 
-from dpselect.cli import output, spent
+from dpselect.cli import output, screen, spent
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
 from dpselect.extras import missing_extra
 from dpselect.secrets import without_secrets
@@ -35,9 +35,9 @@ def one_line(text: str) -> str:
 
 
 def say(text: str, *, as_json: bool = False, kind: str = "error") -> None:
-    """One line on standard error, as JSON when the command was asked for JSON."""
+    """One sentence on standard error, as JSON when the command was asked for JSON."""
     line = one_line(without_secrets(text))
-    told = json.dumps({kind: line}, ensure_ascii=False) if as_json else f"{kind}: {line}"
+    told = json.dumps({kind: line}, ensure_ascii=False) if as_json else screen.wrapped(f"{kind}: {line}")
     with suppress(OSError):  # the exit code still tells
         print(told, file=sys.stderr, flush=True)
 
@@ -61,26 +61,23 @@ def guarded(arguments: Sequence[str]) -> int:
         warnings.simplefilter("default")
         warnings.showwarning = warn  # type: ignore[assignment]
         try:
-            from dpselect.cli.application import app, completion
+            from dpselect.cli.application import application, completion
 
             if list(arguments[:1]) == ["completion"]:
                 print(completion(arguments[1:]))
                 return DONE
-            code = app(list(arguments))
+            code = application(arguments[0] if arguments else "")(list(arguments))
             sys.stdout.flush()
             return BAD_INPUT if not arguments else code if isinstance(code, int) else DONE
-        except BudgetExhausted as failure:
-            say(str(failure) if as_json else _in_few_digits(failure), as_json=as_json)
-            return BUDGET_EXHAUSTED
         except output.NotWritten as failure:
             say(str(failure), as_json=as_json)
             return NOT_WRITTEN
         except DPSelectError as failure:
             from dpselect.cli.application import option_words
 
-            told = failure.told(option_words(arguments))
-            say(told + (spent.after_refusal(failure) if asks else ""), as_json=as_json)
-            return BAD_INPUT
+            told, ended = failure.told(option_words(arguments)), isinstance(failure, BudgetExhausted)
+            say(told + (spent.after_refusal(failure) if asks and not ended else ""), as_json=as_json)
+            return BUDGET_EXHAUSTED if ended else BAD_INPUT
         except (KeyboardInterrupt, EOFError) as failure:
             said = str(failure) or "interrupted"
             say(said + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
@@ -99,23 +96,6 @@ def guarded(arguments: Sequence[str]) -> int:
                 say("interrupted" + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
                 return INTERRUPTED
             return _unforeseen(failure, as_json=as_json, cost=spent.after_interruption(failure) if asks else "")
-
-
-def _in_few_digits(failure: BudgetExhausted) -> str:
-    """A ledger's refusal as a person reads it: what is left rounded down, what it would cost rounded up.
-
-    >>> told = "the question costs 2 and does not fit: 0.633067022838887 of 2 is charged; nothing was spent on it"
-    >>> _in_few_digits(BudgetExhausted(told, spent=0.633067022838887, budget=2.0, next_cost=2.0))
-    'the question costs 2 and does not fit: 1.366 of 2 is left; nothing was spent on it'
-    """
-    from dpselect.report.rounding import at_least, at_most
-
-    text = str(failure)
-    if not text.startswith("the question costs") or "δ" in text:
-        return text
-    left = at_least(max(0.0, failure.budget - failure.spent))
-    cost, most = at_most(failure.next_cost), at_most(failure.budget)
-    return f"the question costs {cost} and does not fit: {left} of {most} is left; nothing was spent on it"
 
 
 def _spelled(arguments: Sequence[str]) -> Sequence[str]:

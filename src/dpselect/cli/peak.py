@@ -13,6 +13,12 @@ from dpselect.cli.knowledge import Knowledge
 from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Selection, Table
 from dpselect.errors import InvalidParameter
 
+#: Said of facts that were typed: an answer must not say what the rows hold, so it cannot say that they are wrong.
+UNCHECKED = (
+    "Nothing has checked these facts: dpselect describe, with the same options, shows what they leave out or cut, for "
+    "you alone and at no cost."
+)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +102,8 @@ def peak(
 
     In Python: dp.Dataset("readings.parquet", user=…, …).peak(epsilon=0.1, start=…, end=…).
     """
+    from dpselect.dataset.file import is_file
+
     dataset = table.dataset(data, run, category=categories.category, every=periods.every)
     run.check(inputs=(*dataset.inputs, *categories.inputs, asked.plan, *knowledge.inputs))
     candidates = categories.of(dataset, periods)
@@ -123,3 +131,5 @@ def peak(
     run.show_curator(answer)
     if not run.as_json:
         spent.say_left(dataset.book, cost)
+        if not is_file(data):
+            screen.notice(UNCHECKED, style="dim")

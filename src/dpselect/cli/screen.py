@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -106,13 +108,20 @@ def entries(title: str, rows: Sequence[tuple[str, str]], *, note: str | None = N
         console.print(Text(note, style="dim"))
 
 
+def wrapped(text: str) -> str:
+    """A sentence for standard error: broken between words to a terminal's width, whole where a program reads it."""
+    if not sys.stderr.isatty():
+        return text
+    return textwrap.fill(text, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+
+
 def notice(text: str, *, style: str = "yellow") -> None:
-    """A line about the work on standard error."""
+    """A sentence about the work on standard error."""
     from rich.console import Console
     from rich.text import Text
 
     try:
-        Console(stderr=True).print(Text(text, style=style), soft_wrap=True)
+        Console(stderr=True).print(Text(wrapped(text), style=style), soft_wrap=True)
     except BrokenPipeError:
         raise
     except OSError:
@@ -188,7 +197,7 @@ def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
         rows,
         note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
     )
-    notice(f"{plan.reason} Expected: {plan.grounds}.", style="dim")
+    notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
     for line in (plan.weakness, plan.advice, None if plan.useful else "This would hardly be better than a guess."):
         if line is not None:
             notice(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from dpselect.ledger import Ledger
     from dpselect.privacy.loss import Loss
 
+#: Said of a δ that a total of ε alone cannot pay for.
+NO_DELTA = (
+    "{} total is an ε alone and promises no δ; leave ‹delta› out, or use a ledger made with a δ "
+    "(dpselect ledger create … --delta)"
+)
 #: Stands beside every answer that no ledger keeps.
 NOBODY_REMEMBERS = "No ledger remembers this answer: add up yourself what is asked, or keep a ledger."
 
@@ -48,6 +54,8 @@ def open_book(place: Any, *, name: str, total: Any, described: str | None = None
 def refuse_unpayable(book: Ledger, *costs: Loss) -> None:
     """Refuses a watch whose whole budget is not left in the ledger: it would end half-way and leave nothing."""
     balance, total = book.balance(), book.total
+    if total.kind == "pure" and any(cost.delta > 0 for cost in costs):
+        raise InvalidParameter(NO_DELTA.format("the ledger's"), parameter="delta")
     needed = total.shown(sum((total.price(cost) for cost in costs[1:]), total.price(costs[0])))
     # What is left is rounded down, and may stand a last digit below the number that was typed.
     if balance.remaining < needed * (1.0 - 1e-9):
@@ -59,6 +67,23 @@ def refuse_unpayable(book: Ledger, *costs: Loss) -> None:
             budget=balance.spent + balance.remaining,
             next_cost=needed,
         )
+
+
+def unpayable(book: Ledger, epsilon: float) -> BudgetExhausted:
+    """What to say of an answer that the ledger cannot pay for, and which ε it could."""
+    balance, total = book.balance(), book.total
+    left = total.exact(balance.left)
+    # A pure ε costs ε²/2 of a ρ (THEORY §11).
+    most = math.sqrt(2.0 * float(left)) * (1.0 - 1e-12) if total.kind == "zcdp" else left
+    unit = "ρ = " if total.kind == "zcdp" else ""
+    fits = f"; ‹epsilon› {at_least(most)} would fit" if left > 0 and not balance.retired else ""
+    return BudgetExhausted(
+        f"an answer at ε = {at_most(epsilon)} does not fit: {unit}{at_least(left)} of {at_least(total.limit)} is left "
+        f"in the ledger; nothing was asked{fits}",
+        spent=balance.spent,
+        budget=balance.spent + balance.remaining,
+        next_cost=epsilon,
+    )
 
 
 def left_in_words(book: Ledger, cost: Any, *, at_most: bool = False) -> str:

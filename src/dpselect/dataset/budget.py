@@ -7,6 +7,7 @@ import threading
 from fractions import Fraction
 
 from dpselect.checks import one, positive
+from dpselect.dataset.book import NO_DELTA
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 
 
@@ -18,7 +19,7 @@ class Budget:
     >>> budget.charge(0.5)
     Traceback (most recent call last):
         ...
-    dpselect.errors.BudgetExhausted: an answer at ε = 0.5 does not fit: 0.75 of 1 is spent; nothing was asked
+    dpselect.errors.BudgetExhausted: an answer at ε = 0.5 does not fit: 0.25 of 1 is left; nothing was asked; ...
     >>> budget.spent, budget.remaining
     (0.75, 0.25)
     """
@@ -41,24 +42,21 @@ class Budget:
         """Counts an answer that is about to be drawn."""
         from dpselect.composition.exact_sum import in_units
         from dpselect.noise.entropy import process
-        from dpselect.report.rounding import at_most
+        from dpselect.report.rounding import at_least, at_most
 
         if self._process != process():
             raise StateRefused(
                 "this budget belongs to the process that made it; ask there, or keep a ledger, which processes share"
             )
         if delta > 0 and self.total < math.inf:
-            raise InvalidParameter(
-                "a ‹total› of ε alone promises no δ; leave ‹delta› out, or use a ledger made with a δ "
-                "(dpselect ledger create … --delta)",
-                parameter="delta",
-            )
+            raise InvalidParameter(NO_DELTA.format("this data set's"), parameter="delta")
         with self._lock:
             after = self._units + in_units(epsilon)
             if after > in_units(self.total):
+                fits = f"; ‹epsilon› {at_least(self.remaining)} would fit" if self.remaining > 0 else ""
                 raise BudgetExhausted(
-                    f"an answer at ε = {at_most(epsilon)} does not fit: {at_most(self.spent)} of "
-                    f"{at_most(self.total)} is spent; nothing was asked",
+                    f"an answer at ε = {at_most(epsilon)} does not fit: {at_least(self.remaining)} of "
+                    f"{at_most(self.total)} is left; nothing was asked{fits}",
                     spent=self.spent,
                     budget=self.total,
                     next_cost=epsilon,

@@ -5,7 +5,7 @@ Everything here is exact and without noise: it is shown to the curator only and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,8 @@ class Description:
             f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}"
             for name, value in self.counts.items()
         ]
-        return (SENSITIVE, f"Columns: {listed}{more}", "Facts:", *facts, "Rows:", *counts)
+        used = [] if self.report is None else ["A question under these facts:", *_used(self.report, self.facts)]
+        return (SENSITIVE, f"Columns: {listed}{more}", "Facts:", *facts, "The table:", *counts, *used)
 
     def __str__(self) -> str:
         marked = [DPSelectError(remark.text) for remark in self.remarks]
@@ -74,6 +75,28 @@ class Description:
 
     def __repr__(self) -> str:
         return f"<Description of {len(self.columns)} columns, {len(self.remarks)} remarks; sensitive>"
+
+
+def _used(report: CuratorReport, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What of the rows a question would use, leave out or change; nothing is said of what does not happen."""
+    persons = f", of {report.users:,} persons" if report.users else ""
+    yield f"  uses {report.used:,} of {report.rows:,} {'cells' if facts.get('wide') else 'rows'}{persons}"
+    gone = {
+        "without a person": report.without_user,
+        "without a time or category that can be read": report.without_candidate,
+        "outside the dates or the list": report.outside_candidates,
+        "without a reading": report.without_reading,
+    }
+    if any(gone.values()):
+        yield "  leaves out " + ", ".join(f"{number:,} {why}" for why, number in gone.items() if number)
+    if report.negative:
+        yield f"  counts {report.negative:,} negative readings as 0"
+    if report.duplicates:
+        yield f"  meets {report.duplicates:,} rows more than one of a person at one time"
+    if report.contributions_at_cap:
+        yield f"  cuts {report.contributions_at_cap:,} of {report.contributions:,} times what one person counts for"
+    if report.totals_cut:
+        yield f"  finds {report.totals_cut:,} totals larger than the population and the cap allow"
 
 
 def describe(source: Any, *, progress: Callable[[float], None] | None = None, **facts: Any) -> Description:
@@ -89,7 +112,7 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     >>> found.facts["time_format"], found.facts["decimal"], found.guessed
     ('%d/%m/%Y', ',', ('user', 'time', 'value', 'time_format', 'decimal'))
     >>> print(found.remarks[0].text)
-    more persons have rows than ‹population› says (1): totals would be cut; give a public bound that holds
+    more persons have rows than ‹population› says (1): values would be too large, ...
     """
     from dpselect.dataset.facts import Facts
     from dpselect.dataset.rows import open_table

@@ -29,7 +29,7 @@ _READING = (
     *("per_user", "population", "adjacency", "grid", "monotone", "table", "delimiter", "decimal"),
 )
 _AMOUNTS = ("cap", "maximum", "sensitivity")
-_GATHERED = {"sum": "sum", "mean": "mean", "max": "largest reading"}
+_GATHERED = {"sum": "sum", "mean": "mean", "max": "largest"}
 _LENGTHS = ("hour", "day", "week", "month")
 
 
@@ -412,7 +412,7 @@ class Facts:
         """The public parameters, for a report."""
         entries = [("Data", self.name), ("Candidates", f"{len(candidates):,}, {self._in_words(candidates)}")]
         if self.population is not None:
-            entries.append(("Population", f"{self.population:,} (public)"))
+            entries.append(("Population", f"at most {self.population:,} persons (public)"))
         if self.cap is not None:
             entries.append(("Cap per person", self.cap_in_words(candidates)))
         if self.maximum is not None:
@@ -430,9 +430,11 @@ class Facts:
             return "a public list of categories"
         if isinstance(candidates, Calendar):
             return f"each {candidates.every} from {candidates.labels[0]} to {candidates.labels[-1]}"
-        how = "the mean" if self.is_series else f"each person's {_GATHERED[self._per_user(candidates)]}"
         days = candidates.calendar.labels
-        return f"each {period_word(candidates)} over {days[0]} to {days[-1]}, by {how} over it"
+        over = f"each {period_word(candidates)} over {days[0]} to {days[-1]}"
+        if self.is_series:
+            return f"{over}, by the mean of all its values (a missing one counts as 0)"
+        return f"{over}, by each person's {_GATHERED[self._per_user(candidates)]} of the readings there are"
 
 
 def period_word(candidates: Candidates) -> str:

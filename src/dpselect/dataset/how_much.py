@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.mechanisms.values import PrivateValues
     from dpselect.noise.entropy import Entropy
+    from dpselect.privacy.family import QueryFamily
 
 #: What ± means, for people.
 MEANING = "each ± holds 95 times of 100; half of ε pays for names and half for values, which are cut to their range"
@@ -33,11 +34,21 @@ def margin(release: LaplaceRelease) -> float:
     return release.scale * math.log(20) + 2 * release.grid.step
 
 
-def draw(release: LaplaceRelease, values: PrivateValues, *, entropy: Entropy) -> list[float]:
-    """The values with noise, cut to their range, which costs nothing."""
-    family = release.family
+def draw(
+    release: LaplaceRelease, values: PrivateValues, *, entropy: Entropy, within: QueryFamily | None = None
+) -> list[float]:
+    """The values with noise, cut to their range, which costs nothing.
+
+    ``within`` is the range where the release takes values beyond it, too: one that noise does not explain is not cut.
+    """
+    family = within or release.family
+    beyond = family.upper + margin(release)
     found = release.release(values, entropy=entropy, outside="clip").values
-    return [float(min(max(one, family.lower), family.upper)) for one in found]
+    return [float(max(one, family.lower) if within and one > beyond else _cut(one, family)) for one in found]
+
+
+def _cut(value: float, family: QueryFamily) -> float:
+    return min(max(value, family.lower), family.upper)
 
 
 def told(value: float, within: float) -> str:

@@ -205,13 +205,14 @@ class Look:
             )
         if "population" in facts and counts.get("persons", 0) > int(facts["population"]):
             self.remark(
-                f"more persons have rows than ‹population› says ({facts['population']}): totals would be cut; give a "
-                "public bound that holds",
+                f"more persons have rows than ‹population› says ({facts['population']}): values would be too large, "
+                "and some mechanisms cut them; give a public bound that holds",
                 "population",
             )
-        if report is not None and report.totals_cut:
+        elif report is not None and report.totals_cut:
             self.remark(
-                f"{report.totals_cut:,} totals would be cut at ‹population›; give a public bound that holds",
+                f"{report.totals_cut:,} totals are larger than ‹population› and ‹cap› allow; give public bounds that "
+                "hold",
                 "population",
             )
         if report is not None and not report.used:

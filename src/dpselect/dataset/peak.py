@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset import how_much
 from dpselect.dataset.answer import Answer
-from dpselect.dataset.book import NOBODY_REMEMBERS
+from dpselect.dataset.book import NOBODY_REMEMBERS, unpayable
 from dpselect.dataset.facts import period_word
 from dpselect.dataset.peak_plan import PeakPlan, noise_in_words, note, plan_peak, scale
-from dpselect.errors import InvalidParameter, refuse_given
+from dpselect.errors import BudgetExhausted, InvalidParameter, refuse_given
 from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
@@ -136,6 +136,7 @@ class Peak(Answer):
                 "nothing now, and says nothing of rows that came or changed since; to ask about them, draw it afresh "
                 "and pay again."
             )
+        notes.extend(self._doubts())
         if dataset.is_series:
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
         notes.extend(dataset.cautions(plan.candidates))
@@ -153,12 +154,33 @@ class Peak(Answer):
                 *dataset.parameters(plan.candidates),
                 ("Mechanism", plan.reason),
                 ("Noise", noise_in_words(plan.chosen, unit=plan.unit) + self._unit),
-                *((("As zCDP", f"the same costs ρ = {at_most(plan.rho)}, for whoever adds up so"),) if several else ()),
+                *((("For many answers", f"a ledger that adds up ρ (zCDP) takes {_rho(plan)}"),) if several else ()),
                 *(() if self.entry is None else (("Ledger entry", f"{self.entry:,}"),)),
             ),
             notes=tuple(notes),
             made=datetime.now(UTC).astimezone(),
         )
+
+    def _doubts(self) -> list[str]:
+        """What to say of a population that may not hold; private data is not looked at."""
+        plan = self.plan
+        if plan.dataset.population is None:
+            return []
+        most = f"{plan.dataset.population:,} persons"
+        if plan.is_cut:
+            return [
+                f"With rows of more than {most} the totals would be cut and the answer could be wrong; describing the "
+                "table shows it."
+            ]
+        end = float(plan.public.family.upper) * plan.unit
+        if self.amounts is None or max(self.amounts) <= end:
+            return []
+        return [
+            f"More than {most} must have rows, for a value above {plan.dataset.with_unit(f'{end:g}')} is more than so "
+            f"many can come to. The choice does not suffer"
+            + (", but the values are too large: they are divided by that number." if plan.unit != 1 else ".")
+            + " Describe the table and give a population that holds."
+        ]
 
     @property
     def _unit(self) -> str:
@@ -178,7 +200,7 @@ class Peak(Answer):
         entries = [(f"Place {place + 1}", self._told(place)) for place in range(1, len(self.labels))]
         if self.amounts is not None:
             entries.append(("How much", how_much.MEANING))
-        return (*entries, ("Expected", f"{self.plan.grounds}."))
+        return (*entries, ("Expected", f"{self.plan.expectation}."))
 
 
 def ask(plan: PeakPlan, *, progress: Callable[[float], None] | None, key: str | None, afresh: bool) -> Peak:
@@ -191,14 +213,19 @@ def ask(plan: PeakPlan, *, progress: Callable[[float], None] | None, key: str | 
         dataset.budget.charge(cost)
         return Peak(plan=plan, **_draw(plan, read), examine=lambda: read().curator_report)
     names = _names_kept(plan)
-    answered = dataset.book.ask(
-        plan.question(),
-        cost=Loss(epsilon=cost),
-        draw=lambda: {name: one for name, one in _draw(plan, read).items() if names or name not in _NAMES_IN_ANSWER},
-        key=key,
-        afresh=afresh,
-        read=read,
-    )
+    try:
+        answered = dataset.book.ask(
+            plan.question(),
+            cost=Loss(epsilon=cost),
+            draw=lambda: {
+                name: one for name, one in _draw(plan, read).items() if names or name not in _NAMES_IN_ANSWER
+            },
+            key=key,
+            afresh=afresh,
+            read=read,
+        )
+    except BudgetExhausted:
+        raise unpayable(dataset.book, plan.shown_cost(plan.mechanism)) from None
     return Peak(
         plan=plan,
         **{**_named(plan, answered.answer), **answered.answer},
@@ -207,6 +234,10 @@ def ask(plan: PeakPlan, *, progress: Callable[[float], None] | None, key: str | 
         given=answered.entry.at,
         examine=lambda: read().curator_report,
     )
+
+
+def _rho(plan: PeakPlan) -> str:
+    return f"ρ = {at_most(plan.rho)} for this one: many answers then come to less"
 
 
 def _names_kept(plan: PeakPlan) -> bool:
@@ -227,7 +258,7 @@ def _names_kept(plan: PeakPlan) -> bool:
     }
     if plan.value is not None:
         # The ends, which must be finite, and no number is written longer than this one.
-        ends = [float(family.lower) * plan.unit, float(family.upper) * plan.unit]
+        ends = [float(family.lower) * plan.unit, float(plan.value.family.upper) * plan.unit]
         worst["amounts"] = [*ends, *[-sys.float_info.max] * plan.top]
     for names in (True, False):
         try:
@@ -254,11 +285,13 @@ def _draw(plan: PeakPlan, read: Callable[[], BoundedQuery]) -> dict[str, Any]:
     from dpselect.noise.entropy import SYSTEM_ENTROPY
 
     queries, entropy = read(), plan.dataset.entropy or SYSTEM_ENTROPY
+    values = queries.values if plan.is_cut else queries.uncut_values
     # Values outside the range are cut to it: refusing them would say something about the data.
-    found = plan.chosen.mechanism.top(queries.values, plan.top, goal=plan.goal, entropy=entropy, outside="clip")
+    found = plan.drawing.top(values, plan.top, goal=plan.goal, entropy=entropy, outside="clip")
     amounts = None
     if plan.value is not None:
-        drawn = how_much.draw(plan.value, queries.values[list(found.indices)], entropy=entropy)
+        named = [values[index] for index in found.indices]
+        drawn = how_much.draw(plan.value, named, entropy=entropy, within=plan.public.family)
         amounts = [value * plan.unit for value in drawn]
     return {
         "label": queries.labels[found.indices[0]],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -25,9 +27,10 @@ from dpselect.report.words import percent
 if TYPE_CHECKING:
     from dpselect.dataset.peak import Peak
     from dpselect.mechanisms.release import LaplaceRelease
-    from dpselect.mechanisms.selection import Goal
+    from dpselect.mechanisms.selection import Goal, NoisyMax
     from dpselect.planning import Model, Plan, Profile
     from dpselect.planning.trial import ExpectedAccuracy, Tried
+    from dpselect.privacy.family import QueryFamily
     from dpselect.tables import BoundedQuery, Candidates
 
 #: An answer that falls short by more than this share of what a blind guess does is not worth its cost.
@@ -35,6 +38,8 @@ _HARDLY_BETTER = 0.75
 #: How far weekdays are apart where nothing is known, as shares of the cap: a tenth of the usual mean, 0.156 of the cap
 #: (planning.knowledge.USUAL_SPAN), either way. A season moves days by far more, but every weekday has all of it.
 _WEEKDAYS = (0.14, 0.172)
+#: So many times as many persons as the population says are added up before totals are cut.
+_ROOM = 1024
 
 #: The selections by the short names a person types: their names in the catalogue.
 NAMES = {name: entry.name for name, entry in by_short_name("selection").items()}
@@ -84,7 +89,7 @@ class PeakPlan:
     def __str__(self) -> str:
         lines = [
             f"{self.reason} It costs ε = {at_most(self.shown_cost(self.mechanism))}.",
-            f"Expected: {self.grounds}.",
+            f"Expected: {self.expectation}.",
         ]
         return "\n".join([*lines, *filter(None, [self.weakness, self.advice, None if self.useful else self.futility])])
 
@@ -104,6 +109,22 @@ class PeakPlan:
         """The mechanism that will be used."""
         return self.tried[self.mechanism]
 
+    @functools.cached_property
+    def drawing(self) -> NoisyMax:
+        """The mechanism as it draws: for values beyond the range as well, where that costs no more.
+
+        Most selections pay for Δ alone. Then a population that is too small cuts nothing, and the winner is right.
+        """
+        made: NoisyMax = self.chosen.mechanism
+        roomy = replace(made, family=_with_room(made.family))
+        free = roomy.top_epsilon(len(self.candidates), self.top) <= made.top_epsilon(len(self.candidates), self.top)
+        return roomy if free and not self.dataset.is_series else made
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether values beyond the range are cut to it."""
+        return self.drawing is self.chosen.mechanism
+
     @property
     def advice(self) -> str | None:
         """One sentence where another mechanism does clearly better at the same cost."""
@@ -112,10 +133,10 @@ class PeakPlan:
         best = clearly_better(self.mechanism, self.tried)
         if best is None:
             return None
+        theirs, ours = (self._shortfall(one.accuracy) for one in (best, self.chosen))
         return (
-            f"{best.name} is more accurate at the same ε: on simulated data its pick falls "
-            f"{percent(best.accuracy.shortfall)} of the range short of the best, against "
-            f"{percent(self.chosen.accuracy.shortfall)}."
+            f"{best.name} is more accurate at the same ε: on simulated data what it names is {theirs} "
+            f"{self._side} the {self.goal} on average, against {ours}."
         )
 
     @property
@@ -124,16 +145,11 @@ class PeakPlan:
         title = self.chosen.entry.title
         if self.forced is not None:
             return f"{title}, as {self.forced}."
-        return f"{title}: of {len(self.tried)} with the same pure guarantee it is expected to fall short the least."
+        return f"{title}: of {len(self.tried)} that give this guarantee, the one expected to come closest."
 
     @property
     def expectation(self) -> str:
-        """How good the answer is expected to be, beside a guess that looks at no data, in the readings' unit."""
-        return f"{self._told(self.chosen.accuracy)}; a guess that looks at no data: {self._told(self.guess)}"
-
-    @property
-    def grounds(self) -> str:
-        """The same, and what it rests on."""
+        """How good the answer is expected to be beside a blind guess, in the readings' unit, and what that rests on."""
         if self.known.like is not None:
             rest = "if it goes like the public series given"
         elif self.known.between is not None:
@@ -141,16 +157,25 @@ class PeakPlan:
             rest = f"on simulated series between {low} and {high}, as stated"
         else:
             span = self.dataset.with_unit(f"{float(np.ptp(self.series[0])) * self.unit:.3g}")
-            rest = f"nothing was said of the values, so on simulated ones that span {span}"
-        return f"{self.expectation} ({rest})"
+            rest = f"on simulated series that span {span}, since nothing was said of the values"
+        guess = f"a guess that looks at no data: {self._told(self.guess)}"
+        return f"{self._told(self.chosen.accuracy)}; {guess} ({rest})"
 
     def _told(self, accuracy: ExpectedAccuracy) -> str:
-        short = self.dataset.with_unit(f"{accuracy.shortfall * self.public.family.width * self.unit:.3g}")
-        which = "the very " + self.goal if self.top == 1 else f"each time the {self.goal} of those left"
+        which = "the " + self.goal if self.top == 1 else "the right one in each place"
         often = f"{percent(accuracy.hits)} of the time"
         if accuracy.most_hits - accuracy.fewest_hits >= 0.01:
-            often += f" ({100 * accuracy.fewest_hits:.0f} to {100 * accuracy.most_hits:.0f}%, as the values lie)"
-        return f"{which} {often}, {short} {'short of' if self.goal == 'largest' else 'above'} it on average"
+            least, most = 100 * accuracy.fewest_hits, 100 * accuracy.most_hits
+            often += f" ({least:.0f} to {most:.0f}%, depending on how clearly it stands out)"
+        return f"{which} {often}, and {self._shortfall(accuracy)} {self._side} it on average"
+
+    def _shortfall(self, accuracy: ExpectedAccuracy) -> str:
+        return self.dataset.with_unit(f"{accuracy.shortfall * self.public.family.width * self.unit:.3g}")
+
+    @property
+    def _side(self) -> str:
+        """Where a wrong winner lies."""
+        return "below" if self.goal == "largest" else "above"
 
     @property
     def useful(self) -> bool:
@@ -173,7 +198,7 @@ class PeakPlan:
                 break
         remedy = f"‹epsilon› {wanted} would do on such data, or fewer" if wanted else "ask about fewer"
         return (
-            f"the answer would hardly be better than a guess: expected is {self.grounds}; {remedy} and longer "
+            f"the answer would hardly be better than a guess: expected is {self.expectation}; {remedy} and longer "
             "periods, or more people; nothing was spent (‹anyway› to insist)"
         )
 
@@ -357,7 +382,9 @@ def plan_peak(
         forced="planned" if plan is not None else None if mechanism is None else "asked",
         goal=goal,
         top=number,
-        value=LaplaceRelease.calibrated(public.family, candidates=number, epsilon=half) if how_much else None,
+        value=LaplaceRelease.calibrated(_with_room(public.family), candidates=number, epsilon=half)
+        if how_much
+        else None,
         known=said,
     )
 
@@ -385,6 +412,12 @@ def _supposed(known: Known, public: BoundedQuery, candidates: Candidates) -> Pro
         return known.public(unit=public.natural_unit)
     low, high = (public.family.lower + end * public.family.width for end in _WEEKDAYS)
     return Model(low=low, high=high)
+
+
+def _with_room(family: QueryFamily) -> QueryFamily:
+    """The same family over a range so much longer that totals of a great many more persons fit."""
+    upper = family.lower + _ROOM * family.width
+    return replace(family, upper=upper) if math.isfinite(upper) else family
 
 
 def note(weakness: str | None) -> dict[str, str]:

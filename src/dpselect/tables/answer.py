@@ -38,6 +38,8 @@ class BoundedQuery:
         What one step is worth: query = total · step. For a series it follows the data, and is private.
     natural_unit : Fraction
         What a query of 1 is in the readings' unit.
+    uncut : tuple of int, optional
+        The integers before they were cut to the range, where more persons came than the public population.
     """
 
     labels: tuple[str, ...]
@@ -45,6 +47,7 @@ class BoundedQuery:
     totals: tuple[int, ...]
     step: Fraction
     natural_unit: Fraction = Fraction(1)
+    uncut: tuple[int, ...] | None = None
     examine: Callable[[], CuratorReport] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
@@ -62,6 +65,20 @@ class BoundedQuery:
     def values(self) -> FloatArray:
         """The queries as the nearest doubles. The family's Δ allows for this rounding."""
         return np.array([float(value) for value in self.exact_values], dtype=np.float64)
+
+    @property
+    def uncut_values(self) -> FloatArray | list[float | Fraction]:
+        """The same without the cut: for a mechanism whose cost asks for Δ and not for the range.
+
+        Within the range the doubles above, beyond it exact numbers. One person still moves each by at most Δ, and all
+        of them one way where the family is monotone: every query goes through one rising function, which moves nothing
+        by more than the rounding that Δ allows for. Not where Δ is the whole range, which leaves no room for it.
+        """
+        upper = Fraction(self.family.upper)
+        if self.uncut is None or self.family.sensitivity >= self.family.width:
+            return self.values
+        exact = (total * self.step for total in self.uncut)
+        return [value if value > upper else float(value) for value in exact]
 
     def query_at(self, natural: int | float | Fraction) -> float:
         """A number in the readings' unit (a threshold, say) on the scale of the queries."""
@@ -123,15 +140,17 @@ def bounded_query(
     if not by_key:
         refuse_unread_table(table, question, candidates)
     # More persons than the public N must not push a query out of its range; the cut keeps Δ and direction.
-    totals = tuple(max(0, min(int(by_key.get(key, 0)), question.most_steps)) for key in range(len(candidates)))
-    uncut = sum(1 for total in by_key.values() if total > question.most_steps)
+    uncut = tuple(max(0, int(by_key.get(key, 0))) for key in range(len(candidates)))
+    totals = tuple(min(total, question.most_steps) for total in uncut)
+    cut = sum(total > question.most_steps for total in uncut)
     return BoundedQuery(
         labels=candidates.labels,
         family=question.family,
         totals=totals,
         step=question.step,
         natural_unit=question.natural_unit,
-        examine=lambda: examine(table, question, candidates, totals_cut=uncut),
+        uncut=uncut if cut else None,
+        examine=lambda: examine(table, question, candidates, totals_cut=cut),
     )
 
 
