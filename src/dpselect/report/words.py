@@ -129,9 +129,9 @@ def print_report(report: Report) -> None:
     screen = Console()
     for line in _paragraphs(report):
         words = Text.assemble(line.before, (line.text, line.style))
-        screen.print(Padding(words, (0, 0, 0, line.indent)) if line.indent and words else words)
+        screen.print(Padding(words, (0, 0, 0, line.indent), expand=False) if line.indent and words else words)
     if report.parameters:
         grid = Table.grid(padding=(0, 2))
         for name, text in report.parameters:
             grid.add_row(Text(name, style="dim"), Text(text))
-        screen.print(Padding(grid, (0, 0, 0, 2)))
+        screen.print(Padding(grid, (0, 0, 0, 2), expand=False))
