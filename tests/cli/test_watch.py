@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -308,7 +310,9 @@ def test_days_above_are_named_with_their_values(dpselect: Callable[..., object],
     assert record["above"] == len(record["amounts"]) == 3
     assert all(abs(found - true) < 2 for found, true in zip(record["amounts"], (9, 8, 8), strict=True))
     assert record["amount_margin"] < 0.01
-    assert "2013-01-20 (" in dpselect(*arguments, "--how-much").out
+    assert re.search(
+        r"Above, each ± 0\.\d+:\s+2013-01-\d\d \d\.\d+  2013-01-\d\d", dpselect(*arguments, "--how-much").out
+    )
     assert "--how-much does not go with" in dpselect(*STREAM, "--how-much", stdin="0.1\n").err
 
 
@@ -331,3 +335,44 @@ def test_an_interrupted_stream_ends_with_what_the_ledger_has(tmp_path: Path, sto
         assert [one.state for one in history(ledger)] == ["settled"]
     assert f"interrupted; the ledger has 3 answers, which cost ε = {at_most(balance.spent)}; asked again" in told
     assert 0 < balance.spent < 0.5
+
+
+@pytest.mark.parametrize("how", ["closed", "interrupted", "closed, then interrupted", "interrupted, then closed"])
+def test_every_answer_that_was_read_is_in_the_ledger_however_its_reader_leaves(
+    dpselect: Callable[..., object], tmp_path: Path, how: str
+) -> None:
+    """For real: questions keep coming while standard output is closed, or Ctrl-C is pressed, or both at once."""
+    watch = (*STREAM, "--ledger", str(tmp_path / "x.ledger"), "--total", "1")
+    values = ["0.01", "0.02", "0.99", "0.03", "0.98", *["0.01"] * 200]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-m", "dpselect", *watch], text=True, **pipes) as child:  # type: ignore[call-overload]
+        child.stdin.write("\n".join(values) + "\n")
+        child.stdin.flush()  # and left open: the stream would go on
+        read = [json.loads(child.stdout.readline()) for _ in range(7)]
+        for step in how.split(", then "):
+            if step == "closed":
+                child.stdout.close()
+            else:
+                child.send_signal(signal.SIGINT)
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write("0.01\n" * 2000)
+            child.stdin.close()
+        rest = "" if child.stdout.closed else child.stdout.read()
+        told = child.stderr.read()
+        assert child.wait(timeout=60) != 0 or "interrupted" not in how
+    read += [json.loads(line) for line in rest.splitlines() if "answer" in line]
+    assert "Traceback" not in told
+    again = dpselect(*watch, stdin="0.5\n" * len(read)).lines[: len(read)]
+    assert [one["answer"] for one in again] == [one["answer"] for one in read]
+    assert all(one.get("repeated") for one in again), "none of them is drawn, or paid for, a second time"
+
+
+def test_records_say_what_was_asked(dpselect: Callable[..., object], readings: Path) -> None:
+    arguments = ("watch", readings, *COLUMNS, "--population", 20, "--threshold", 5, "--budget", 2000, "--unit", "kWh")
+    for more in (("--json",), ("--json", "--dry-run")):
+        record = dpselect(*arguments, *more).lines[-1]
+        assert record["question"].endswith("at or above 5 kWh?")
+        assert (record["threshold"], record["line"], record["unit"]) == (5.0, "5 kWh", "kWh")
+        assert (record["from"], record["to"], record["every"]) == ("2013-01-01", "2013-01-31", "day")
+    record = dpselect(*STREAM, "--json", stdin="0.1\n").lines[-1]
+    assert (record["threshold"], record["line"]) == (0.5, "0.5")

@@ -406,6 +406,20 @@ def test_the_values_of_days_above_a_line_lie_within_their_margin_as_often_as_pro
     assert "half of ε pays for names and half for values" in " ".join(str(answers[0]).split())
 
 
+def test_a_value_clearly_below_the_line_is_remarked() -> None:
+    data = homes(entropy=SeededEntropy(5))
+    answer = data.watch(line=dp.Line(threshold=20, budget=60, how_much=True, mechanism="exponential"), anyway=True)
+    answer.above, answer.count = [0, 1, 2], 3
+    within = answer.margin or 0.0
+    answer.amounts = [20 - 0.9 * within, 20 - 1.1 * within, 20 + within]
+    found = answer.as_report().findings[0]
+    assert [text.endswith("*") for text in found.listed] == [False, True, False]
+    assert "probably named by noise" in dict(found.details)["Marked *"]
+    assert answer.to_dict()["clearly_below"] == [answer.name(1)]
+    answer.amounts[1] = 20.0
+    assert "named by noise" not in str(answer)
+
+
 def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share() -> None:
     data = homes(total=1)
     both = data.plan_watch(dp.Line(threshold=20, budget=1, how_much=True), data.candidates())

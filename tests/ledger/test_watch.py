@@ -18,7 +18,7 @@ import pytest
 from dpselect import Dataset, QueryFamily
 from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.sparse_vector import SparseVector
-from dpselect.dataset import Line, how_much, kept
+from dpselect.dataset import Known, Line, how_much, kept, watch_words
 from dpselect.dataset.watch import Watch
 from dpselect.dataset.watch_plan import WatchPlan, plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
@@ -111,6 +111,28 @@ class TestTable:
         assert f"These answers were first given on {list(ledger.entries())[1].at[:10]}" in told
         assert "The rows may have changed since." in told
         assert "first given" not in str(first)
+
+    def test_asked_again_on_other_grounds_it_shows_the_noise_it_was_drawn_with(
+        self, homes: Dataset, ledger: Ledger
+    ) -> None:
+        def asked(**known: Any) -> Watch:
+            line = Line(threshold=25, budget=0.8, mechanism="exponential", known=Known(**known))
+            return homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+
+        def noise(found: Watch) -> dict[str, str]:
+            return {name: text for name, text in found.as_report().parameters if name.startswith("Noise of")}
+
+        first, again = asked(expect=2), asked(expect=15)
+        assert dict(watch_words.noise(first.plan)) != dict(watch_words.noise(again.plan)), "planned otherwise"
+        assert noise(again) == noise(first)
+        assert (again.labels, again.cost) == (first.labels, first.cost)
+        assert "Expected" in dict(first.as_report().findings[0].details)
+        assert "Expected" not in dict(again.as_report().findings[0].details), "that of a plan which is not run"
+        assert "drawn with other noise" in " ".join(str(again).split())
+        record = again.to_dict()
+        assert record["drawn_before"].items() >= noise(first).items()
+        assert not {"mechanism", "reason", "expected_f1"} & set(record)
+        assert {"mechanism", "reason", "expected_f1"} <= set(first.to_dict())
 
     def test_with_another_key_or_afresh_it_is_paid_again(self, homes: Dataset, ledger: Ledger) -> None:
         spent = []
@@ -367,6 +389,20 @@ class TestStream:
         assert answered(last, [0.0] * 18) == answers + more + rest
         last.settle(ended=False)
         assert ledger.verify().holds
+
+    def test_a_rationed_watch_goes_on_with_its_ration(self, ledger: Ledger) -> None:
+        """Near the end half of what is left may go to one ⊤; a ration that starts again would give it a seventh."""
+        line = Line(threshold=0.5, budget=0.5, mechanism="exponential", known=Known(expect=4))
+        plan = plan_watch(FAMILY, line, questions=40)
+        assert plan.rationed
+        first = plan.start(book=ledger)
+        answered(first, [0.0] * 38)
+        first.settle(ended=False)
+        again = plan.start(book=ledger, onward=True)
+        left = 0.5 - again.cost
+        assert answered(again, [1.0]) == [True]
+        again.settle(ended=False)
+        assert again.cost - (0.5 - left) > 0.3 * left
 
     def test_names_tell_other_questions(self, ledger: Ledger) -> None:
         first = stream().start(book=ledger)

@@ -46,6 +46,9 @@ class Ration:
     rare : {"above", "below"}
         Which answer is paid for: ⊤, or ⊥ where that is the rarer one. Then the same is done with all values negated,
         and ⊥ takes the place of ⊤ in what follows.
+    before : (int, int)
+        How many questions an earlier part of the same stream answered, and how many of them ⊤: the ration goes on from
+        there.
 
     Examples
     --------
@@ -53,6 +56,8 @@ class Ration:
     >>> [float(ration.still(asked, above)) for asked, above in ((0, 0), (50, 8), (50, 35))]
     [10.0, 2.0, 4.0]
     >>> float(ration.price(50, 35, left=0.875))
+    0.125
+    >>> float(Ration(questions=100, expected=(8.0, 2.0), before=(40, 30)).price(10, 5, left=0.875))
     0.125
     """
 
@@ -62,6 +67,7 @@ class Ration:
     hold: tuple[float, float] = (1.0, 1.0)
     lean: float = 0.0
     rare: Rare = "above"
+    before: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", int(one(counts, "questions", self.questions, least=1)))
@@ -79,6 +85,10 @@ class Ration:
         object.__setattr__(self, "lean", float(one(finite, "lean", self.lean)))
         if self.rare not in get_args(Rare):
             raise refuse("rare", self.rare, "one of " + ", ".join(get_args(Rare)))
+        asked, above = (int(one(counts, "before", number, least=0)) for number in self.before)
+        if above > asked:
+            raise refuse("before", self.before, "a number of questions and the ⊤ among them")
+        object.__setattr__(self, "before", (asked, above))
 
     @cached_property
     def course(self) -> FloatArray:
@@ -104,6 +114,7 @@ class Ration:
         """ε of the next ⊤, if it comes: what is left, shared among those expected, as many more as they may well vary
         by (the standard deviation of a number of which ``together`` come at a time), and one for what comes after.
         """
+        asked, above = asked + self.before[0], above + self.before[1]
         shares = by_rate = self._with_room(self.still(asked, above))
         if asked < self.questions and self.hold != (1.0, 1.0):
             whole = self._with_room(float(self.course[-1])) - above

@@ -59,14 +59,23 @@ class Outlook:
 
     @property
     def in_words(self) -> str:
-        """How good the answers are expected to be, beside the guess."""
+        """How good the answers are expected to be, beside the guess, in plain words."""
+        found, guess = self.prediction, f"a guess that looks at no data and names all is right for {_of(self.share)}"
+        if found.precision is None or found.recall is None:
+            return f"if {_of(self.share)} are above, {self.in_figures}; {guess}"
+        return (
+            f"if {_of(self.share)} are above, {_of(found.precision)} of those named are right, and {_of(found.recall)} "
+            f"of those above are named; {guess}"
+        )
+
+    @property
+    def in_figures(self) -> str:
+        """The same as F1: the expected one, the least and the best that is weighed, and that of the guess."""
         found = self.prediction
-        told = f"F1 {found.score:.2f} if {_of(self.share)} are above"
-        if found.precision is not None and found.recall is not None:
-            told += f" ({_of(found.precision)} of those named right, {_of(found.recall)} of those above named)"
+        told = f"F1 {found.score:.2f}"
         if found.best is not None and found.best - found.worst >= 0.005:
-            told += f", {found.worst:.2f} to {found.best:.2f} as fewer or more are, or the values move less or more"
-        return f"{told}; a guess that looks at no data and names all: F1 {self.guess:.2f} ({_of(self.share)} right)"
+            told += f" ({found.worst:.2f} to {found.best:.2f} as fewer or more are above, or values move less or more)"
+        return f"{told}; the guess {self.guess:.2f}"
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values."""

@@ -152,6 +152,24 @@ class Watch(Answer):
                 self.without_values = "others have used what was left in the ledger"
 
     @property
+    def clearly_below(self) -> tuple[int, ...]:
+        """Places of those named whose released value lies below the line by more than its margin."""
+        line, within = self.plan.threshold * float(self.plan.unit), self.margin or 0.0
+        return tuple(place for place, one in zip(self.above, self.amounts or (), strict=False) if one + within < line)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether every answer is one that the ledger had."""
+        return self.kept is not None and self.kept.repeated >= self.answered > 0
+
+    @property
+    def drawn_before(self) -> dict[str, str] | None:
+        """How the answers that are repeated were drawn, where that is not as planned now."""
+        if self.kept is None or not self.kept.repeated or self.kept.answers.by_then == self.kept.answers.by:
+            return None
+        return self.kept.answers.by_then
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The names of what was answered above."""
         return tuple(self.name(place) for place in self.above)
@@ -177,17 +195,19 @@ class Watch(Answer):
             kept = {"ledger_entry": self.kept.number, "repeated": self.kept.repeated}
         elif self.vector.noise != "reproducible":
             kept = {"ledger": NOBODY_REMEMBERS}
+        drawn = self.drawn_before
         return {
+            **plan.asked_about(),
             "stopped": "budget exhausted" if self.ended else "end of input",
             "questions": self.answered,
             "above": self.count,
             **({} if self.amounts is None else {"amounts": self.amounts, "amount_margin": self.margin}),
+            **({"clearly_below": [self.name(one) for one in self.clearly_below]} if self.amounts else {}),
             "spent": self.cost,
             "budget": plan.shown_budget,
             "noise": self.vector.noise,
-            "mechanism": plan.settings.contender,
-            "reason": plan.reason,
-            **({} if plan.outlook is None else plan.outlook.to_dict()),
+            **(plan.chosen() if drawn is None or not self.repeated else {}),
+            **({} if drawn is None else {"drawn_before": drawn}),
             **kept,
             **({} if weakness is None else {"note": weakness}),
         }
@@ -240,7 +260,7 @@ def start(
         whole=plan.whole,
         by=dict(noise(plan)),
     )
-    watch = Watch(plan=plan, vector=plan.vector(source, filter=kept.filter), kept=kept)
+    watch = Watch(plan=plan, vector=plan.vector(source, filter=kept.filter, before=kept.answers.before), kept=kept)
     if plan.candidates is None or kept.repeated < len(plan.candidates):
         kept.make_ready(watch.vector)
     return watch

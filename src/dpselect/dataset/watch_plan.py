@@ -133,10 +133,15 @@ class WatchPlan:
         """How good the answers are expected to be, beside a guess, in the readings' unit."""
         return watch_words.expectation(self)
 
-    def vector(self, entropy: Entropy, *, filter: Filter | None = None) -> SparseVector | WholeVector:
-        """What answers, with this source of noise: a sparse vector, on its own budget or another ``filter``'s."""
+    def vector(
+        self, entropy: Entropy, *, filter: Filter | None = None, before: tuple[int, int] = (0, 0)
+    ) -> SparseVector | WholeVector:
+        """What answers, with this source of noise: a sparse vector, on its own budget or another ``filter``'s.
+
+        ``before`` says how many questions were answered before, and how many of them ⊤.
+        """
         # Values outside the range are cut to it: refusing them would say something about the data.
-        made: Any = self.settings.mechanism(entropy=entropy, outside="clip", filter=filter)
+        made: Any = self.settings.mechanism(entropy=entropy, outside="clip", filter=filter, before=before)
         if self.whole:
             return WholeVector(made, threshold=self.threshold, count=self.settings.count, entropy=entropy)
         return cast("SparseVector", made)
@@ -212,13 +217,24 @@ class WatchPlan:
         scales = {} if self.asked.noise is None else {"scales": (found.scale_threshold, found.scale_query)}
         return {"clip": found.clip, "resample": self.resample, **scales}
 
+    def asked_about(self) -> dict[str, Any]:
+        """The question as plain values, for a record."""
+        where = {} if self.dataset is None or self.candidates is None else self.dataset.asked_about(self.candidates)
+        line = {"threshold": float(f"{self.threshold * float(self.unit):.10g}"), "line": self.line}
+        return {"question": watch_words.question(self), **where, **line}
+
+    def chosen(self) -> dict[str, Any]:
+        """Who answers, why, and how well that is expected to do, as plain values."""
+        expected = {} if self.outlook is None else self.outlook.to_dict()
+        return {"mechanism": self.settings.contender, "reason": self.reason, **expected}
+
     def to_dict(self) -> dict[str, Any]:
         """Costs and expected accuracy as plain values."""
         _, of_line, of_question = self.noise
         return {
             "dry_run": True,
-            "mechanism": self.settings.contender,
-            "reason": self.reason,
+            **self.asked_about(),
+            **self.chosen(),
             "useful": self.useful,
             "budget": self.shown_budget,
             "questions": self.questions,
@@ -226,7 +242,6 @@ class WatchPlan:
             "noise_query": of_question,
             **self.costs,
             **({"expected_amount_margin": self.margin(self.expected_above)} if self.asked.how_much else {}),
-            **({} if self.outlook is None else self.outlook.to_dict()),
             **({} if self.weakness is None else {"note": self.weakness}),
         }
 

@@ -53,7 +53,7 @@ def expectation(plan: WatchPlan) -> str:
         return "nothing: no value can be on both sides of the line"
     spread = plan.settings.noise_spread * float(plan.unit)
     blurred = ("about " if plan.rationed or plan.at_once else "") + plan.with_unit(at_most(spread, digits=3))
-    told = f"{plan.outlook.in_words}{_how_far(plan)}. The noise around the line has a standard deviation of {blurred}"
+    told = f"{plan.outlook.in_words}{_how_far(plan)}. Noise blurs the line by {blurred} (one standard deviation)"
     if not plan.asked.how_much:
         return told
     within = plan.with_unit(at_most(plan.margin(plan.expected_above), digits=2))
@@ -91,14 +91,14 @@ def refusal(plan: WatchPlan) -> str:
     whole = plan.dataset is not None
     told = remedy(plan.asked, plan.settings.family, questions=plan.questions, unit=plan.unit, whole=whole)
     return (
-        f"the answers would hardly be better than a guess: expected is {expectation(plan)}. {told[0].upper()}"
-        f"{told[1:]}; nothing was spent (‹anyway› to insist)"
+        f"the answers would hardly be better than a guess: {expectation(plan)} ({plan.outlook.in_figures}). "
+        f"{told[0].upper()}{told[1:]}; nothing was spent (‹anyway› to insist)"
     )
 
 
 def costs_and_accuracy(plan: WatchPlan) -> list[Entry]:
     """What a dry run shows."""
-    said = (f"Cost if no {plan.period} is above", f"Cost of {plan.gap - 1:,} below and 1 above")
+    said = ("Cost, none above", f"Cost, 1 above in {plan.gap:,}")
     rows = [*parameters(plan)]
     delta = f", δ = {at_most(plan.settings.delta)}" if plan.settings.delta else ""
     half = ", half of ε for values" if plan.asked.how_much else ""
@@ -106,23 +106,34 @@ def costs_and_accuracy(plan: WatchPlan) -> list[Entry]:
     if plan.weakness is not None:
         rows.append(("Note", plan.weakness))
     rows += [(name, f"ε = {at_most(cost)}") for name, cost in zip(said, plan.costs.values(), strict=False)]
-    rows.append(("Expected", f"{expectation(plan)}."))
+    rows += expected(plan)
     if plan.outlook is not None:
         found = plan.outlook.prediction
         answered = percent(found.answered / plan.outlook.questions)
-        rows.append(("Of it answered", f"{answered} of the questions, for ε = {at_most(found.spent)}"))
+        rows.append(("Answered", f"{answered} of the {plural(plan.period)}, for ε = {at_most(found.spent)}"))
     grounds = "the plan says so" if plan.asked.plan is not None else plan.asked.known.in_words(period=plan.period)
-    rows.append(("On the grounds that", grounds))
+    rows.append(("Rests on", grounds))
     if not plan.useful:
         rows.append(("Advice", "Hardly better than a guess: refused, unless insisted on."))
     return rows
 
 
+def expected(plan: WatchPlan) -> list[Entry]:
+    """How good the answers will be: in plain words, and on a line of its own in figures."""
+    said = f"{expectation(plan)}."
+    figures = [] if plan.outlook is None else [("In figures", f"{plan.outlook.in_figures}.")]
+    return [("Expected", f"{said[0].upper()}{said[1:]}"), *figures]
+
+
 def parameters(plan: WatchPlan) -> list[Entry]:
     """The public parameters."""
+    return [*_asked(plan), ("Mechanism", reason(plan)), *noise(plan)]
+
+
+def _asked(plan: WatchPlan) -> list[Entry]:
     family, unit = plan.settings.family, float(plan.unit)
     ends = f"from {family.lower * unit:.10g} to {plan.with_unit(f'{family.upper * unit:.10g}')}"
-    return [*about_data(plan), ("Values", ends), ("Line", plan.line), ("Mechanism", reason(plan)), *noise(plan)]
+    return [*about_data(plan), ("Values", ends), ("Line", plan.line)]
 
 
 def about_data(plan: WatchPlan) -> list[Entry]:
@@ -154,15 +165,33 @@ def noise(plan: WatchPlan) -> list[Entry]:
     return rows
 
 
+def question(plan: WatchPlan) -> str:
+    """What is asked, in words."""
+    what = "the value" if plan.dataset is None else plan.dataset.measured(plan.candidates)
+    return f"For which {plural(plan.period)} is {what} at or above {plan.line}?"
+
+
+def _drawn(watch: Watch) -> list[Entry]:
+    """How the answers were drawn: not as planned now, where they are repeated and were drawn otherwise."""
+    then, plan = watch.drawn_before, watch.plan
+    if then is None:
+        return [("Mechanism", reason(plan)), *noise(plan)]
+    if watch.repeated:
+        return list(then.items())
+    first = f"the first {watch.kept.repeated:,}" if watch.kept is not None else "the first"
+    return [("Mechanism", reason(plan)), *noise(plan), *((f"{name}, {first}", text) for name, text in then.items())]
+
+
 def report(watch: Watch, *, named: int | None = None) -> Report:
     """The answers; with ``named``, only so many of those above are listed by name."""
     plan, dataset = watch.plan, watch.plan.dataset
-    what = "the value" if dataset is None else dataset.measured(plan.candidates)
-    several = plural(plan.period)
+    listed, listed_as = _listed(watch, named)
     found = Finding(
-        question=f"For which {several} is {what} at or above {plan.line}?",
+        question=question(plan),
         answer=_in_short(watch),
-        details=tuple(_details(watch, named)),
+        listed=listed,
+        listed_as=listed_as,
+        details=tuple(_details(watch)),
         spending=Spending(
             # The values are drawn after the last answer, and their share belongs to what is shown.
             spent=(*watch.spent[:-1], max(watch.spent[-1], watch.cost)) if watch.amounts else tuple(watch.spent),
@@ -183,7 +212,8 @@ def report(watch: Watch, *, named: int | None = None) -> Report:
             noise=watch.vector.noise,
         ),
         parameters=(
-            *parameters(plan),
+            *_asked(plan),
+            *_drawn(watch),
             *(() if watch.kept is None else (("Ledger entry", f"{watch.kept.number:,}"),)),
         ),
         notes=tuple(_notes(watch)),
@@ -198,21 +228,32 @@ def _in_short(watch: Watch) -> str:
     return f"{watch.count:,} of the first {watch.answered:,} {several}; the rest was not asked"
 
 
-def _details(watch: Watch, named: int | None) -> Iterator[Entry]:
-    plan, names = watch.plan, list(watch.labels)
+def _listed(watch: Watch, named: int | None) -> tuple[tuple[str, ...], str]:
+    """Those above, with their values where they have any, and what stands over the list."""
+    names, told = list(watch.labels), "Above"
+    if named is not None and len(names) > named:
+        told = f"Above, the first {named:,} (all {len(names):,} are on the page)"
     if watch.amounts:
-        within = watch.margin or 0.0
-        names = [f"{name} ({how_much.told(one, within)})" for name, one in zip(names, watch.amounts, strict=True)]
-    rest = 0 if named is None else max(0, len(names) - named)
-    if names:
-        yield "Above", ", ".join(names[:named]) + (f" and {rest} more, all of them on the page" if rest else "")
-    if plan.asked.how_much and names:
-        unit = "" if plan.dataset is None or plan.dataset.unit is None else f"in {plan.dataset.unit}; "
-        yield "How much", f"{unit}{how_much.MEANING}" if watch.amounts else f"not given: {watch.without_values}"
+        within, plan = watch.margin or 0.0, watch.plan
+        values = [how_much.told(one, within).partition(" ± ")[0] for one in watch.amounts]
+        wide, below = max(map(len, values)), set(watch.clearly_below)
+        marks = ["*" if place in below else "" for place in watch.above]
+        names = [f"{name} {value:>{wide}}{mark}" for name, value, mark in zip(names, values, marks, strict=True)]
+        told += f", each ± {plan.with_unit(how_much.told(0.0, within).partition(' ± ')[2])}"
+    return tuple(names[:named]), told
+
+
+def _details(watch: Watch) -> Iterator[Entry]:
+    plan = watch.plan
+    if plan.asked.how_much and watch.above:
+        yield "How much", how_much.MEANING if watch.amounts else f"not given: {watch.without_values}"
+    if watch.clearly_below:
+        yield "Marked *", "value below the line by more than its ±: probably named by noise"
     if watch.ended:
         yield "Not asked", f"everything from {watch.name(watch.answered)} on: the budget ended"
     yield "Cost of these answers", f"ε = {at_most(watch.cost)} of {at_most(plan.budget)}"
-    yield "Expected", f"{expectation(plan)}."
+    if watch.drawn_before is None or not watch.repeated:
+        yield from expected(plan)
 
 
 def _notes(watch: Watch) -> Iterator[str]:
@@ -230,8 +271,8 @@ def _notes(watch: Watch) -> Iterator[str]:
         yield (
             f"{which} were first given{when}: they are repeated, and cost nothing now. The rows may have changed since."
         )
-        if kept.answers.by_then != kept.answers.by:
-            yield "They were drawn with other noise than would be used now; what is expected is said of now."
+        if watch.drawn_before is not None:
+            yield "Asked for the first time now, they would be drawn with other noise than they were."
     if kept is None:
         yield "The budget holds for this command alone: earlier answers from the same data add to it."
         yield _into_the_sum(watch)

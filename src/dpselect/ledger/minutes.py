@@ -77,6 +77,11 @@ class Answers:
         return len(self._earlier)
 
     @property
+    def before(self) -> tuple[int, int]:
+        """How many answers were there already, and how many of them were ⊤."""
+        return len(self._earlier), sum(above for above, _ in self._earlier)
+
+    @property
     def fresh(self) -> int:
         """How many answers the ledger does not have yet."""
         return len(self._fresh)

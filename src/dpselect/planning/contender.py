@@ -39,14 +39,16 @@ class SparseParameters:
     hold: tuple[float, float] | None = None
     lean: float | None = None
 
-    def ration(self, questions: int) -> Ration | None:
-        """How the budget is rationed among the rare answers, where it is."""
+    def ration(self, questions: int, *, before: tuple[int, int] = (0, 0)) -> Ration | None:
+        """How the budget is rationed among the rare answers, where it is, after so many answers and ⊤ ``before``."""
         if self.rare is None or self.expected is None:
             return None
+        asked, above = before
         return Ration(
             questions=questions,
             expected=self.expected,
             rare=self.rare,
+            before=(asked, above if self.rare == "above" else asked - above),
             together=self.together or 1.0,
             hold=self.hold or (1.0, 1.0),
             lean=self.lean or 0.0,

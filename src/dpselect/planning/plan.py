@@ -170,7 +170,12 @@ class Plan:
         return float(positive(name, self.parameters[name]))
 
     def mechanism(
-        self, *, entropy: Entropy = SYSTEM_ENTROPY, outside: OutsidePolicy = "refuse", filter: Filter | None = None
+        self,
+        *,
+        entropy: Entropy = SYSTEM_ENTROPY,
+        outside: OutsidePolicy = "refuse",
+        filter: Filter | None = None,
+        before: tuple[int, int] = (0, 0),
     ) -> SparseVector | OneRelease | SetAboveThreshold:
         """The mechanism, ready to use: a :class:`~dpselect.composition.sparse_vector.SparseVector` with its budget, or
         a mechanism with ``release``, whose cost was checked against the plan's promise.
@@ -183,6 +188,8 @@ class Plan:
             What a sparse vector does with a value outside the family's range.
         filter : Filter, optional
             What a sparse vector is charged to, instead of a budget of its own; for plans without δ.
+        before : (int, int)
+            How many questions an earlier part of the same stream answered, and how many of them ⊤.
         """
         if self.at_once:
             return self._whole_set()
@@ -204,7 +211,7 @@ class Plan:
             resample=self.sparse.resample,
             clip=given.clip,
             horizon=given.horizon,
-            ration=given.ration(self.count),
+            ration=given.ration(self.count, before=before),
             outside=outside,
             entropy=entropy,
         )

@@ -95,13 +95,16 @@ def _finding(finding: Finding) -> str:
     if finding.table:
         head, *rows = finding.table
         table = table_html(head, rows, kind="stacked")
+    listed = "".join(f"<li>{escape(text)}</li>" for text in finding.listed)
+    if listed:
+        listed = f'<p class="small">{escape(finding.listed_as)}:</p><ul class="listed">{listed}</ul>'
     figure = ""
     if finding.figure is not None:
         caption = f"<figcaption>{escape(finding.caption)}</figcaption>" if finding.caption else ""
         figure = f'<figure><div class="scroll">{inline_svg(finding.figure)}</div>{caption}</figure>'
     return (
         f'<section class="card"><p class="question">{escape(finding.question)}</p>'
-        f'<p class="answer">{told(finding.answer)}</p>{_definitions(finding.details)}{table}'
+        f'<p class="answer">{told(finding.answer)}</p>{listed}{_definitions(finding.details)}{table}'
         f"{_spending(finding.spending)}{figure}</section>"
     )
 

@@ -82,6 +82,8 @@ class Finding:
         In words.
     details : tuple of (str, str)
         What else was released.
+    listed : tuple of str
+        Short texts of one kind, such as days: shown in columns, below ``listed_as``.
     table : tuple of tuples of str
         Rows to compare, the names of the columns first.
     spending : Spending, optional
@@ -93,6 +95,8 @@ class Finding:
     question: str
     answer: str
     details: tuple[Entry, ...] = ()
+    listed: tuple[str, ...] = ()
+    listed_as: str = ""
     table: tuple[tuple[str, ...], ...] = ()
     spending: Spending | None = None
     figure: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,6 +72,7 @@ class _Line(NamedTuple):
     style: str = ""
     before: tuple[str, str] = ("", "")
     indent: int = 2
+    listed: tuple[str, ...] = ()
 
 
 def _paragraphs(report: Report) -> Iterator[_Line]:
@@ -83,6 +84,9 @@ def _paragraphs(report: Report) -> Iterator[_Line]:
     for finding in report.findings:
         yield _Line(finding.question, indent=0)
         yield _Line(finding.answer, "bold green")
+        if finding.listed:
+            yield _Line(before=(f"{finding.listed_as}:", "dim"))
+            yield _Line(listed=finding.listed, indent=4)
         for name, text in finding.details:
             yield _Line(text, before=(f"{name}: ", "dim"))
         yield _Line()
@@ -94,6 +98,19 @@ def _paragraphs(report: Report) -> Iterator[_Line]:
         yield _Line(f"• {note}")
     if report.parameters:
         yield _Line()
+
+
+def columns(texts: Sequence[str], *, within: int) -> str:
+    """Short texts side by side, read line by line, as many to a line as it takes.
+
+    >>> print(columns(["2013-01-02", "2013-01-12", "2013-01-13"], within=24))
+    2013-01-02  2013-01-12
+    2013-01-13
+    """
+    wide = max(map(len, texts))
+    number = max(1, (within + 2) // (wide + 2))
+    rows = [texts[start : start + number] for start in range(0, len(texts), number)]
+    return "\n".join("  ".join(text.ljust(wide) for text in row).rstrip() for row in rows)
 
 
 def report_text(report: Report) -> str:
@@ -110,6 +127,9 @@ def report_text(report: Report) -> str:
     lines = []
     for line in _paragraphs(report):
         gap = " " * line.indent
+        if line.listed:
+            lines.append(textwrap.indent(columns(line.listed, within=_WIDTH - line.indent), gap))
+            continue
         said = line.before[0] + line.text
         lines.append(textwrap.fill(said, _WIDTH, initial_indent=gap, subsequent_indent=gap) if said else "")
     widest = max((len(name) for name, _ in report.parameters), default=0)
@@ -128,6 +148,11 @@ def print_report(report: Report) -> None:
 
     screen = Console()
     for line in _paragraphs(report):
+        if line.listed:
+            shown_in = columns(line.listed, within=screen.width - line.indent)
+            # A name longer than the line runs over its edge, in one piece.
+            screen.print(Text(textwrap.indent(shown_in, " " * line.indent)), soft_wrap=True)
+            continue
         words = Text.assemble(line.before, (line.text, line.style))
         screen.print(Padding(words, (0, 0, 0, line.indent), expand=False) if line.indent and words else words)
     if report.parameters:
