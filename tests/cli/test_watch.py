@@ -99,7 +99,7 @@ def test_the_planned_crossings_fit_the_budget(
 def test_dry_run_of_watch_reads_no_value(dpselect: Callable[..., object], tmp_path: Path) -> None:
     shown = []
     for value in ("1", "9"):
-        path = tmp_path / f"{value}.csv"
+        path = tmp_path / "homes.csv"
         path.write_text(f"meter,at,kwh\na,2013-01-03,{value}\n")
         arguments = (
             "watch",
