@@ -60,7 +60,10 @@ class Outlook:
     @property
     def in_words(self) -> str:
         """How good the answers are expected to be, beside the guess, in plain words."""
-        found, guess = self.prediction, f"a guess that looks at no data and names all is right for {_of(self.share)}"
+        found, guess = (
+            self.prediction,
+            f"a guess that looks at no data and names all is right {_of(self.share)} of the time",
+        )
         if found.precision is None or found.recall is None:
             return f"if {_of(self.share)} are above, {self.in_figures}; {guess}"
         return (

@@ -91,7 +91,7 @@ def refusal(plan: WatchPlan) -> str:
     whole = plan.dataset is not None
     told = remedy(plan.asked, plan.settings.family, questions=plan.questions, unit=plan.unit, whole=whole)
     return (
-        f"the answers would hardly be better than a guess: {expectation(plan)} ({plan.outlook.in_figures}). "
+        f"the answers would hardly be better than a guess: {expectation(plan)}. In figures: {plan.outlook.in_figures}. "
         f"{told[0].upper()}{told[1:]}; nothing was spent (‹anyway› to insist)"
     )
 
@@ -177,7 +177,8 @@ def _drawn(watch: Watch) -> list[Entry]:
     if then is None:
         return [("Mechanism", reason(plan)), *noise(plan)]
     if watch.repeated:
-        return list(then.items())
+        order = dict(noise(plan))  # as a ledger gives them back they stand by name
+        return sorted(then.items(), key=lambda entry: list(order).index(entry[0]) if entry[0] in order else len(order))
     first = f"the first {watch.kept.repeated:,}" if watch.kept is not None else "the first"
     return [("Mechanism", reason(plan)), *noise(plan), *((f"{name}, {first}", text) for name, text in then.items())]
 
@@ -287,8 +288,8 @@ def _into_the_sum(watch: Watch) -> str:
     if not watch.plan.settings.delta and at_most(watch.cost) == at_most(watch.plan.budget):
         return f"Into the running sum goes ε = {at_most(watch.plan.budget)}."
     if watch.plan.settings.delta > 0:
-        return "Into the running sum go the ε and δ of the guarantee, not the cost of these answers."
+        return "Into the running sum of all answers about the same people go ε and δ of the guarantee, not the cost."
     return (
-        f"Into the running sum goes the guarantee, ε = {at_most(watch.plan.budget)}; the smaller cost of "
-        "these answers only under a limit set beforehand in which the whole budget still fitted."
+        f"Into the running sum goes the guarantee, ε = {at_most(watch.plan.budget)}, even if these answers cost less: "
+        "that smaller number counts only under a limit that was set beforehand and had room for the whole budget."
     )
