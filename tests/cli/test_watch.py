@@ -26,6 +26,12 @@ COLUMNS = (
     *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),
     *("--from", "2013-01-01", "--to", "2013-01-31"),
 )
+#: Started from a shell in the background, a child would be deaf to Ctrl-C.
+CHILD = (
+    *(sys.executable, "-c"),
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from dpselect.cli import main; "
+    "sys.exit(main(sys.argv[1:]))",
+)
 STREAM = ("watch", "--sensitivity", "1/100000", "--threshold", "0.5", "--budget", "1")
 
 
@@ -241,7 +247,7 @@ def test_a_double_goes_through_json_unchanged(number: float) -> None:
 
 def test_a_pipe_gets_each_answer_before_the_next_question() -> None:
     """For real: a child process that answers while its input stays open."""
-    command = [sys.executable, "-m", "dpselect", *STREAM]
+    command = [*CHILD, *STREAM]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
         assert child.stdout is not None
@@ -255,7 +261,7 @@ def test_a_pipe_gets_each_answer_before_the_next_question() -> None:
 
 
 def test_an_exhausted_stream_ends_without_waiting_for_more_input() -> None:
-    command = [sys.executable, "-m", "dpselect", "watch", "--sensitivity", "1/10", "--threshold", "0.5", "--budget"]
+    command = [*CHILD, "watch", "--sensitivity", "1/10", "--threshold", "0.5", "--budget"]
     with subprocess.Popen(
         [*command, "0.5", "--sigma-threshold", "1", "--anyway"],
         stdin=subprocess.PIPE,
@@ -320,7 +326,7 @@ def test_days_above_are_named_with_their_values(dpselect: Callable[..., object],
 def test_an_interrupted_stream_ends_with_what_the_ledger_has(tmp_path: Path, stop: int) -> None:
     """For real: a child that is told to end between two questions."""
     place = tmp_path / "x.ledger"
-    command = [sys.executable, "-m", "dpselect", *STREAM, "--ledger", str(place), "--total", "1"]
+    command = [*CHILD, *STREAM, "--ledger", str(place), "--total", "1"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as child:  # type: ignore[call-overload]
         for value in ("0.01", "0.99", "0.01"):
@@ -345,7 +351,7 @@ def test_every_answer_that_was_read_is_in_the_ledger_however_its_reader_leaves(
     watch = (*STREAM, "--ledger", str(tmp_path / "x.ledger"), "--total", "1")
     values = ["0.01", "0.02", "0.99", "0.03", "0.98", *["0.01"] * 200]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-m", "dpselect", *watch], text=True, **pipes) as child:  # type: ignore[call-overload]
+    with subprocess.Popen([*CHILD, *watch], text=True, **pipes) as child:  # type: ignore[call-overload]
         child.stdin.write("\n".join(values) + "\n")
         child.stdin.flush()  # and left open: the stream would go on
         read = [json.loads(child.stdout.readline()) for _ in range(7)]
