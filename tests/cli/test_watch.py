@@ -30,7 +30,7 @@ COLUMNS = (
 CHILD = (
     *(sys.executable, "-c"),
     "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from dpselect.cli import main; "
-    "sys.exit(main(sys.argv[1:]))",
+    "sys.exit(main())",
 )
 STREAM = ("watch", "--sensitivity", "1/100000", "--threshold", "0.5", "--budget", "1")
 
