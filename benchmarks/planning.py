@@ -1,12 +1,12 @@
 """What plans made on the past do on what came after, on real and on made-up streams, and how long planning takes.
 
-Four tables of docs/planning.md. UCI Bikes: the first year is the public profile, the second is watched. Low Carbon
+The tables of docs/planning.md. UCI Bikes: the first year is the public profile, the second is watched. Low Carbon
 London: first half, second half. The plan sees the past, the family, ε and the line, nothing of what came after. The
 paper's side is given everything: its σ_X is the best of its grid on the very stream that is watched, and its filter,
 which does not hold as claimed, may use ε to the last run. The textbook is Laplace noise under one threshold, its cap
 the number of ⊤ of the past. Data from DPSELECT_DATA or ../shared/data; without it a simulated stand-in.
 
-    python benchmarks/planning.py [past] [streams] [whole] [speed]
+    python benchmarks/planning.py [past] [streams] [whole] [ranges] [speed]
 """
 
 from __future__ import annotations
@@ -180,6 +180,19 @@ def whole() -> None:
         print(f"| {epsilon:g} | " + " | ".join(f"{one:.3f}" for one in means) + f" | {least:+.3f} |", flush=True)
 
 
+def ranges() -> None:
+    """The table of stated ranges: how often a single watch of the year after lies within, and how wide they are."""
+    sys.path.insert(0, str(ROOT))
+    from tests.planning.streams import KINDS
+    from tests.planning.test_stated_range import KNOWN, within
+
+    print("| known | within | width | mean above the prediction |\n| --- | --- | --- | --- |")
+    for known in KNOWN:
+        tried = [within(kind, seed, epsilon, known) for kind in KINDS for seed in SEEDS for epsilon in (0.5, 2.0)]
+        share, width, above = np.mean([one for one in tried if one is not None], axis=0)
+        print(f"| {known} | {share:.2f} | {width:.2f} | {above:+.3f} |", flush=True)
+
+
 def speed() -> None:
     """How long plans take."""
     family = QueryFamily(lower=0, upper=1, sensitivity=1 / 6946, monotone=True)
@@ -206,10 +219,10 @@ def speed() -> None:
 
 def main() -> None:
     """The tables that are named, or all."""
-    parts = {"past": past_and_future, "streams": streams, "whole": whole, "speed": speed}
+    parts = {"past": past_and_future, "streams": streams, "whole": whole, "ranges": ranges, "speed": speed}
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
-        "parts", nargs="*", choices=[[], *parts], metavar="PART", help="past, streams, whole, speed; all if left out"
+        "parts", nargs="*", choices=[[], *parts], metavar="PART", help="; ".join(parts) + "; all if left out"
     )
     for name in parser.parse_args().parts or parts:
         parts[name]()

@@ -6,8 +6,8 @@ import pytest
 from dpselect import GaussianNoisyMax, PermuteAndFlip, QueryFamily
 from dpselect.mechanisms.catalogue import of_kind
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.planning.knowledge import Model, Profile
-from dpselect.planning.trial import blind_accuracy, clearly_better, expected_accuracy, made_up, try_selections
+from dpselect.planning.knowledge import Model, Profile, made_up
+from dpselect.planning.one_release import blind_accuracy, clearly_better, expected_accuracy, try_selections
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 YEAR = made_up(FAMILY, count=365, public=Model())

@@ -58,7 +58,7 @@ class Asked:
     threshold
         The public line; in the readings' unit where a data set is named.
     wanted
-        The F1, or accuracy, to reach at the least ε.
+        The F1 to reach at the least ε; for the largest, 1 less the shortfall as a part of the range.
     """
 
     epsilon: Annotated[Number | None, Parameter(name=("--epsilon", "--budget"))] = None
@@ -223,7 +223,7 @@ def plan(
     """
     from dpselect.planning.job import load_job
     from dpselect.planning.planner import compare
-    from dpselect.report.plan_page import Unit
+    from dpselect.report.plan_page import Unit, expectation
 
     output.check(inputs=(*known.inputs, job, None if data is None else Path(data)))
     unit = Unit()
@@ -250,9 +250,11 @@ def plan(
         written["saved"] = str(chosen.save(output.save))
     written |= _pictures(comparison, output, seed=seed, unit=unit)
     if as_json:
-        screen.emit({**comparison.as_document(), "chosen": chosen.contender, **written})
+        told = {} if chosen.prediction is None else chosen.prediction.as_expected(wanted.count)
+        screen.emit({**comparison.as_document(), "chosen": chosen.contender, **told, **written})
         return
     _show(comparison, unit)
+    print(f"Expected of {chosen.contender}: {expectation(chosen, unit)}.")
     for what, place in written.items():
         screen.notice(f"{what}: {place}", style="green")
 
@@ -297,6 +299,6 @@ def _show(comparison: Comparison, unit: Unit) -> None:
         f"Contenders, best first: {asked_in_words(comparison.job, unit)}",
         head,
         rows,
-        note=f"A guess that looks at no data: {comparison.guess:.3f}. Nothing was spent.",
+        note="Nothing was spent.",
     )
     print(comparison.advice)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpselect.report.rounding import at_most
+from dpselect.errors import DPSelectError
+from dpselect.report.rounding import at_least, at_most
+from dpselect.report.words import f1_in_words, plural
 
 if TYPE_CHECKING:
     from dpselect.dataset.line import Line
-    from dpselect.planning import Plan, Prediction
+    from dpselect.planning import Job, Plan, Prediction
     from dpselect.privacy.family import QueryFamily
 
 #: An answer must take away at least this part of what a guess gets wrong. A convention: below it most of what is named
 #: is what a guess names, and the budget is better kept.
 CLEARLY_BETTER = 0.25
-#: Cautious scores nearer than this are not told apart by the simulation.
-_CLOSE = 0.01
-#: A remedy is looked for up to so many doublings of the budget.
-_DOUBLINGS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,44 +59,20 @@ class Outlook:
     @property
     def in_words(self) -> str:
         """How good the answers are expected to be, beside the guess, in plain words."""
-        found, guess = (
-            self.prediction,
-            f"a guess that looks at no data and names all is right {_of(self.share)} of the time",
-        )
-        if found.precision is None or found.recall is None:
-            return f"if {_of(self.share)} are above, {self.in_figures}; {guess}"
-        return (
-            f"if {_of(self.share)} are above, {_of(found.precision)} of those named are right, and {_of(found.recall)} "
-            f"of those above are named; {guess}"
-        )
+        return f1_in_words(self.prediction)
 
     @property
     def in_figures(self) -> str:
-        """The same as F1: the expected one, the least and the best that is weighed, and that of the guess."""
+        """The same as F1: the expected one, between which a single watch lies, and that of the guess."""
         found = self.prediction
         told = f"F1 {found.score:.2f}"
-        if found.best is not None and found.best - found.worst >= 0.005:
-            told += f" ({found.worst:.2f} to {found.best:.2f} as fewer or more are above, or values move less or more)"
+        if found.low is not None and found.high is not None:
+            told += f" ({found.low:.2f} to {found.high:.2f} four times of five)"
         return f"{told}; the guess {self.guess:.2f}"
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values."""
-        found = self.prediction
-        return {
-            "expected_f1": found.score,
-            "expected_precision": found.precision,
-            "expected_recall": found.recall,
-            "expected_f1_worst": found.worst,
-            "expected_f1_best": found.best,
-            "expected_answered": found.answered / self.questions,
-            "expected_spent": found.spent,
-            "expected_share": self.share,
-            "guess_f1": self.guess,
-        }
-
-
-def _of(share: float) -> str:
-    return f"{100 * share:.0f}%"
+        return self.prediction.as_expected(self.questions)
 
 
 def choose(
@@ -121,21 +96,9 @@ def choose(
     plans = ranked(job, line.contenders(whole=whole), on_progress=progress)
     if not plans or plans[0].prediction is None:
         return None
-    first = max(plans, key=_promise(plans[0].prediction.cautious))
-    assert first.prediction is not None  # noqa: S101  # the first has one, and one without is not taken before it
     chosen = line.mechanism is None
-    outlook = Outlook(prediction=first.prediction, questions=questions, chosen=chosen, tried=len(plans))
-    return replace(first, unit=float(unit)), outlook
-
-
-def _promise(best: float) -> Callable[[Plan], tuple[bool, float]]:
-    """Of those that the simulation cannot tell from the best, the one that does best if all is as expected."""
-
-    def key(plan: Plan) -> tuple[bool, float]:
-        found = plan.prediction
-        return (False, 0.0) if found is None else (found.cautious >= best - _CLOSE, found.score)
-
-    return key
+    outlook = Outlook(prediction=plans[0].prediction, questions=questions, chosen=chosen, tried=len(plans))
+    return replace(plans[0], unit=float(unit)), outlook
 
 
 def foresee(line: Line, plan: Plan, *, questions: int, unit: Fraction) -> Outlook | None:
@@ -156,24 +119,60 @@ def foresee(line: Line, plan: Plan, *, questions: int, unit: Fraction) -> Outloo
     return Outlook(prediction=found, questions=questions)
 
 
-def remedy(line: Line, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool) -> str:
-    """What budget would do, in words."""
-    from dpselect.errors import DPSelectError
-    from dpselect.planning.budgets import Entrant
+#: The next coarser periods, and how many of the finer ones they hold.
+COARSER = {"hour": (("days", 24),), "day": (("weeks", 7), ("months", 30)), "week": (("months", 4),)}
+#: What is looked for with few passes is asked for with a little more.
+_MARGIN = 1.05
+
+
+def remedy(line: Line, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool, period: str) -> str:
+    """Which budget would do, and which coarser question at the same budget, in words."""
+    from dpselect.planning.budgets import enough
 
     job = None if line.plan is not None else line.job(family, questions=questions, unit=unit, whole=whole)
-    if job is not None:
-        epsilon = float(job.epsilon or 1.0)
-        # The first two: a whole set, where there can be one, and what rations its budget.
-        entrants = [Entrant(job, key) for key in line.contenders(whole=whole)[: 1 + whole]]
-        for _ in range(_DOUBLINGS):
-            epsilon *= 2.0
-            for entrant in entrants:
-                try:
-                    found = entrant.at(epsilon, passes=60).prediction
-                except DPSelectError:
-                    continue
-                if found is not None and Outlook(prediction=found, questions=questions).useful:
-                    enough = at_most(epsilon * line.parts, digits=2)
-                    return f"a budget of {enough} would do on such data; so may longer periods, or more people"
-    return "ask about longer periods, or about more people"
+    if job is None:
+        return "ask about longer periods, or about more people"
+    # The first two: a whole set, where there can be one, and what rations its budget.
+    whose, epsilon = line.contenders(whole=whole)[: 1 + whole], float(job.epsilon or 1.0)
+    told = []
+    least = enough(lambda more: _will_do(job, whose, more), start=epsilon)
+    if least is not None:
+        told.append(f"a budget of {at_most(_MARGIN * least * line.parts, digits=2)} would do on such data")
+    for periods, number in COARSER.get(period, ()):
+        # The values and what one person moves grow alike; questions, and with them those above, become fewer.
+        count = max(1, questions // number)
+        fewer = line.job(family, questions=count, unit=unit, whole=whole) if _any_number(line) else None
+        if fewer is not None and fewer.count > 1 and _will_do(fewer, whose, epsilon / _MARGIN):
+            told.append(f"at this budget {periods} would do, were they as far from the line as {plural(period)} are")
+            break
+    return "; ".join(told or ["ask about longer periods"]) + ", or ask about more people"
+
+
+def _any_number(line: Line) -> bool:
+    """Whether what is known holds for another number of questions, too."""
+    return line.known.expect is None or 0 < line.known.expect < 1
+
+
+def _will_do(job: Job, contenders: Sequence[str], epsilon: float) -> bool:
+    from dpselect.planning.budgets import Entrant
+
+    for contender in contenders:
+        with contextlib.suppress(DPSelectError):
+            found = Entrant(job, contender).at(epsilon, passes=60).prediction
+            if found is not None and Outlook(prediction=found, questions=job.count).useful:
+                return True
+    return False
+
+
+def with_what_is_left(line: Line, family: QueryFamily, *, questions: int, unit: Fraction, left: float) -> str:
+    """What a watch with all that is left of a ledger would give, in words; for a refusal of one that costs more."""
+    if line.plan is not None or line.by_hand:
+        return "make a plan for what is left"
+    if left <= 0:
+        return "nothing can be asked any more"
+    found = choose(replace(line, budget=left), family, questions=questions, unit=unit, whole=True)
+    if found is None:
+        return "no value can be on both sides of the line"
+    if found[1].useful:
+        return f"a budget of {at_least(left)} would do: expected is {found[1].in_words}"
+    return f"what is left would hardly be better than a guess: expected is {found[1].in_words}"

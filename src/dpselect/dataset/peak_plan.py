@@ -16,20 +16,22 @@ import numpy as np
 from dpselect.checks import FloatArray, counts, one
 from dpselect.dataset import how_much as values_named
 from dpselect.dataset.dataset import Dataset
+from dpselect.dataset.facts import period_word
 from dpselect.dataset.known import Known
+from dpselect.dataset.outlook import COARSER
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.privacy.classical import upward
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
-from dpselect.report.words import percent
+from dpselect.report.words import choice_in_words, percent
 
 if TYPE_CHECKING:
     from dpselect.dataset.peak import Peak
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.mechanisms.selection import Goal, NoisyMax
     from dpselect.planning import Model, Plan, Profile
-    from dpselect.planning.trial import ExpectedAccuracy, Tried
+    from dpselect.planning.one_release import ExpectedAccuracy, Tried
     from dpselect.privacy.family import QueryFamily
     from dpselect.tables import BoundedQuery, Candidates
 
@@ -128,7 +130,7 @@ class PeakPlan:
     @property
     def advice(self) -> str | None:
         """One sentence where another mechanism does clearly better at the same cost."""
-        from dpselect.planning.trial import clearly_better
+        from dpselect.planning.one_release import clearly_better
 
         best = clearly_better(self.mechanism, self.tried)
         if best is None:
@@ -163,11 +165,8 @@ class PeakPlan:
 
     def _told(self, accuracy: ExpectedAccuracy) -> str:
         which = "the " + self.goal if self.top == 1 else "the right one in each place"
-        often = f"{percent(accuracy.hits)} of the time"
-        if accuracy.most_hits - accuracy.fewest_hits >= 0.01:
-            least, most = 100 * accuracy.fewest_hits, 100 * accuracy.most_hits
-            often += f" ({least:.0f} to {most:.0f}%, depending on how clearly it stands out)"
-        return f"{which} {often}, and {self._shortfall(accuracy)} {self._side} it on average"
+        spread = {"few": accuracy.fewest_hits, "many": accuracy.most_hits}
+        return choice_in_words(accuracy.hits, self._shortfall(accuracy), **spread, which=which, side=self._side)
 
     def _shortfall(self, accuracy: ExpectedAccuracy) -> str:
         return self.dataset.with_unit(f"{accuracy.shortfall * self.public.family.width * self.unit:.3g}")
@@ -185,22 +184,30 @@ class PeakPlan:
     @property
     def futility(self) -> str:
         """What to say, and what to do, where it is not."""
-        from dpselect.planning.trial import try_selections
+        from dpselect.planning.budgets import enough
 
-        whole, wanted = self.cost(self.mechanism), None
-        epsilon = float(self.chosen.mechanism.epsilon(candidates=len(self.candidates)))
-        for _ in range(24):
-            whole, epsilon = 2 * whole, 2 * epsilon
-            name = NAMES[self.mechanism]
-            found = try_selections(self.public.family, self.series, epsilon=epsilon, names=[name], goal=self.goal)
-            if _is_useful(found[name].accuracy, self.guess):
-                wanted = at_most(whole, digits=2)
+        whole = self.cost(self.mechanism)
+        each = float(self.chosen.mechanism.epsilon(candidates=len(self.candidates)))
+        more = enough(lambda times: self._will_do(times * each, self.series), start=1.0, doublings=24)
+        told = [] if more is None else [f"‹epsilon› {at_most(more * whole, digits=2)} would do on such data"]
+        for periods, number in COARSER.get(period_word(self.candidates), ()):
+            fewer = [values[:: max(1, number)] for values in self.series]
+            if len(fewer[0]) > 1 and self._will_do(each, fewer):
+                told.append(f"{periods} would do at this ‹epsilon›, were they as far apart")
                 break
-        remedy = f"‹epsilon› {wanted} would do on such data, or fewer" if wanted else "ask about fewer"
+        remedy = "; ".join(told or ["ask about fewer and longer periods"])
         return (
-            f"the answer would hardly be better than a guess: expected is {self.expectation}; {remedy} and longer "
-            "periods, or more people; nothing was spent (‹anyway› to insist)"
+            f"the answer would hardly be better than a guess: expected is {self.expectation}; {remedy}, or ask about "
+            "more people; nothing was spent (‹anyway› to insist)"
         )
+
+    def _will_do(self, epsilon: float, series: list[FloatArray]) -> bool:
+        """Whether a choice at this ε is clearly better than a guess on these series."""
+        from dpselect.planning.one_release import blind_accuracy, try_selections
+
+        family, name = self.public.family, NAMES[self.mechanism]
+        found = try_selections(family, series, epsilon=epsilon, names=[name], goal=self.goal)[name]
+        return _is_useful(found.accuracy, blind_accuracy(family, series, goal=self.goal))
 
     @property
     def unit(self) -> float:
@@ -340,7 +347,8 @@ def plan_peak(
 ) -> PeakPlan:
     """See :meth:`Dataset.plan_peak`."""
     from dpselect.mechanisms.release import LaplaceRelease
-    from dpselect.planning.trial import blind_accuracy, made_up, try_selections
+    from dpselect.planning.knowledge import made_up
+    from dpselect.planning.one_release import blind_accuracy, try_selections
 
     if mechanism is not None and mechanism not in NAMES:
         raise refuse("mechanism", mechanism, "one of " + ", ".join(NAMES))
@@ -391,7 +399,7 @@ def plan_peak(
 
 def _planned(plan: Plan, public: BoundedQuery, series: list[FloatArray], *, goal: Goal) -> dict[str, Tried]:
     """The mechanism of a plan at the noise it states, on this table; what it costs is that of this table."""
-    from dpselect.planning.trial import Tried, expected_accuracy
+    from dpselect.planning.one_release import Tried, expected_accuracy
 
     short = {name: key for key, name in NAMES.items()}
     if plan.asked != "largest":

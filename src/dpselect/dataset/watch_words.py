@@ -88,8 +88,8 @@ def refusal(plan: WatchPlan) -> str:
     """What to say, and what to do, where the answers would hardly be better than a guess."""
     if plan.outlook is None:
         return f"{futility(plan)}; nothing was spent (‹anyway› to insist)"
-    whole = plan.dataset is not None
-    told = remedy(plan.asked, plan.settings.family, questions=plan.questions, unit=plan.unit, whole=whole)
+    family, number, whole = plan.settings.family, plan.questions, plan.dataset is not None
+    told = remedy(plan.asked, family, questions=number, unit=plan.unit, whole=whole, period=plan.period)
     return (
         f"the answers would hardly be better than a guess: {expectation(plan)}. In figures: {plan.outlook.in_figures}. "
         f"{told[0].upper()}{told[1:]}; nothing was spent (‹anyway› to insist)"

@@ -80,12 +80,13 @@ def _lower(title: str) -> str:
 
 
 def _reached(job: Job, plan: Plan) -> str:
-    what = "accuracy" if job.asked == "largest" else "F1"
-    if plan.prediction is None:
-        return f"{what} unknown"
-    if job.wanted is not None:
-        return f"{what} {plan.prediction.cautious:.3f} at ε = {shown(plan.epsilon)}"
-    return f"{what} {plan.prediction.score:.3f}"
+    found = plan.prediction
+    if found is None:
+        return "nothing known of it"
+    told = f"F1 {found.score if job.wanted is None else found.cautious:.2f}"
+    if found.hits is not None:
+        told = f"the very largest {100 * found.hits:.0f}% of the time"
+    return told if job.wanted is None else f"{told} at ε = {shown(plan.epsilon)}"
 
 
 def _draw(best: Plan, other: Plan) -> str:

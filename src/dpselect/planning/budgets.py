@@ -204,6 +204,24 @@ def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *
     return None if math.isinf(best) else _FROM_SCRATCH * best
 
 
+def enough(will_do: Callable[[float], bool], *, start: float, doublings: int = 12) -> float | None:
+    """An ε that will do, at most a fifth above the least: twice as much until it does, then by halves.
+
+    >>> round(enough(lambda epsilon: epsilon >= 3.0, start=1.0), 2), enough(lambda epsilon: False, start=1.0)
+    (3.36, None)
+    """
+    for step in range(1, doublings + 1):
+        high = start * 2.0**step
+        if not will_do(high):
+            continue
+        low = 0.5 * high
+        for _ in range(2):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if will_do(middle) else (middle, high)
+        return high
+    return None
+
+
 def promising(job: Job) -> tuple[str, ...]:
     """All that can promise it: what may be asked for by name."""
     approximate = job.delta > 0

@@ -204,12 +204,17 @@ class Prediction:
         The mean over the job's scenarios, held back by the worst: what settings are chosen and ranked by.
     worst, best : float
         The score in the worst scenario and in the best.
+    low, high : float, optional
+        For crossings: F1 of a single watch lies between them four times of five, on made-up streams of a dozen kinds
+        of which as much is known (docs/planning.md).
     precision, recall : float, optional
         For crossings, as expected: the share of the ⊤ that are right, and of the true ⊤ that are named.
-    hits : float, optional
-        For the largest: how often the very largest is chosen.
-    guess, share : float, optional
-        The score of a guess that looks at no data; for crossings, the share of ⊤ that is expected.
+    hits, fewest_hits, most_hits : float, optional
+        For the largest: how often the very largest is chosen, on average, and on all but the luckiest and the
+        unluckiest tenth of the series it was tried on.
+    guess, guess_hits, share : float, optional
+        The score of a guess that looks at no data, and how often that is right; for crossings, the share of ⊤ that is
+        expected.
     answered, answered_uncertainty : float
         Questions answered before the budget ends.
     spent : float
@@ -227,11 +232,39 @@ class Prediction:
     spent: float
     passes: int
     best: float | None = None
+    low: float | None = None
+    high: float | None = None
     precision: float | None = None
     recall: float | None = None
     hits: float | None = None
+    fewest_hits: float | None = None
+    most_hits: float | None = None
     guess: float | None = None
+    guess_hits: float | None = None
     share: float | None = None
+
+    def as_expected(self, questions: int) -> dict[str, Any]:
+        """The same for machines, by the names that answers and dry runs use."""
+        if self.hits is not None:
+            return {
+                "expected_shortfall": 1.0 - self.score,
+                "expected_hits": self.hits,
+                "expected_hits_fewest": self.fewest_hits,
+                "expected_hits_most": self.most_hits,
+                "guess_shortfall": None if self.guess is None else 1.0 - self.guess,
+                "guess_hits": self.guess_hits,
+            }
+        return {
+            "expected_f1": self.score,
+            "expected_precision": self.precision,
+            "expected_recall": self.recall,
+            "expected_f1_low": self.low,
+            "expected_f1_high": self.high,
+            "expected_answered": self.answered / questions,
+            "expected_spent": self.spent,
+            "expected_share": self.share,
+            "guess_f1": self.guess,
+        }
 
 
 def mean_and_reach(sample: FloatArray, *, span: float) -> tuple[float, float]:

@@ -171,6 +171,25 @@ class Model:
         return np.asarray(np.clip(generator.permutation(values), family.lower, family.upper))
 
 
+#: How many series are made up for a selection. How often the very largest is found depends on how far the next one lies
+#: below it, which differs from series to series: one alone would promise too much, or too little.
+_SERIES = 20
+
+
+def made_up(family: QueryFamily, *, count: int, public: Profile | Model) -> list[FloatArray]:
+    """The series a selection is tried on: the public one, repeated or cut to ``count``, or several of the model.
+
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> [one.tolist() for one in made_up(family, count=3, public=Profile([0.1, 0.2], public=True))]
+    [[0.1, 0.2, 0.1]]
+    """
+    if isinstance(public, Profile):
+        return [np.resize(np.clip(np.array(public.values), family.lower, family.upper), count)]
+    # A million candidates need fewer series for the same patience.
+    number = max(1, min(_SERIES, 2_000_000 // count)) if public.kind == "seasonal" else 1
+    return [public.candidates(family, count=count, seed=seed) for seed in range(number)]
+
+
 def _wave(count: int, generator: np.random.Generator) -> FloatArray:
     """A year's wave with ripples that last some days, within [0, 1]."""
     period = min(365.0, float(count))
@@ -186,14 +205,24 @@ def _wave(count: int, generator: np.random.Generator) -> FloatArray:
 def _bent(wave: FloatArray, *, ends: tuple[float, float, float], share: float) -> FloatArray:
     """A wave within [0, 1] as values between the outer two, of which a ``share`` reaches the one in the middle.
 
-    >>> _bent(np.array([0.0, 0.25, 0.5, 1.0]), ends=(0.0, 8.0, 10.0), share=0.5).tolist()
-    [0.0, 4.0, 8.0, 10.0]
+    >>> _bent(np.array([0.0, 0.25, 0.75, 1.0]), ends=(0.0, 8.0, 10.0), share=0.5).tolist()
+    [0.0, 4.0, 9.0, 10.0]
     """
-    tops = min(len(wave), max(1, round(share * len(wave))))
-    level = float(np.sort(wave)[len(wave) - tops])
+    level = _between_answers(wave, share)
     if not 0.0 < level < 1.0:
         return np.where(wave >= level, ends[1], ends[0])
     return np.asarray(np.interp(wave, [0.0, level, 1.0], ends))
+
+
+def _between_answers(values: FloatArray, share: float) -> float:
+    """The line that a ``share`` of the values reaches, half-way to the next one below it.
+
+    A line is drawn without looking at where values lie. A value right on it would be the toss of a coin, and where few
+    are above, most of what is predicted would be that toss.
+    """
+    tops = min(len(values), max(1, round(share * len(values))))
+    ordered = np.sort(values)[::-1]
+    return float(ordered[tops - 1] + ordered[min(tops, len(values) - 1)]) / 2.0
 
 
 def moved_to_share(values: FloatArray, family: QueryFamily, *, threshold: float, share: float) -> FloatArray:
@@ -201,11 +230,10 @@ def moved_to_share(values: FloatArray, family: QueryFamily, *, threshold: float,
 
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
     >>> moved_to_share(np.array([0.1, 0.2, 0.3, 0.4]), family, threshold=0.5, share=0.5).round(2).tolist()
-    [0.3, 0.4, 0.5, 0.6]
+    [0.35, 0.45, 0.55, 0.65]
     """
-    tops = min(len(values), max(1, round(share * len(values))))
-    level = float(np.sort(values)[len(values) - tops])
-    # The sum is taken so that the marginal value meets the threshold exactly.
+    level = _between_answers(values, share)
+    # Differences first: values on the level then meet the threshold exactly.
     return np.asarray(np.clip((values - level) + threshold, family.lower, family.upper))
 
 

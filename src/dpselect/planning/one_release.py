@@ -1,18 +1,20 @@
-"""Contenders that answer in one release: noisy maxima, and publishing every value. Calibrated, then simulated."""
+"""Contenders that answer in one release: noisy maxima, and publishing every value. Calibrated, then tried."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, refuse
-from dpselect.mechanisms.catalogue import Entry, entry_of, find
+from dpselect.mechanisms.catalogue import Entry, entry_of, find, of_kind
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
-from dpselect.mechanisms.selection import NoisyMax
+from dpselect.mechanisms.selection import Goal, NoisyMax
+from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.quantiles import Law
 from dpselect.planning.contender import RELEASES, SELECTIONS, Prediction, mean_and_reach
 from dpselect.planning.job import Job, guess_score
@@ -20,14 +22,15 @@ from dpselect.planning.outlook import guarded
 from dpselect.planning.simulation import Passes, standard_draws
 from dpselect.privacy.family import QueryFamily
 
+#: The selections, best-known first.
+_NAMES = tuple(entry.name for entry in of_kind("selection"))
+
 OneRelease: TypeAlias = NoisyMax | GaussianRelease | LaplaceRelease
 
-#: Draws per simulation.
+#: Draws per simulation of a line.
 _DRAWS = 1_000_000
-#: A single answer is worse than the stated worst, or better than the stated best, no more often than this.
-_RARELY = 0.05
-#: Candidates that win less often than this are left out.
-_NEVER = 1e-12
+#: Selections are tried with these seeds, so that the same question is told the same; so often in all.
+_SEED, _TIMES = 2024, 400
 
 
 def entry_for(key: str) -> Entry:
@@ -90,32 +93,11 @@ def cost_of(key: str, mechanism: OneRelease, *, count: int, delta: float) -> flo
     return float(np.asarray(mechanism.epsilon(candidates=count)))
 
 
-def _reach(law: Law, number: int) -> float:
-    """How far apart two of so many standard draws lie but for a chance of about ``_NEVER``."""
-    rare = np.array(_NEVER / number)
-    return float(law.from_right(rare) - law.from_left(rare))
-
-
-def winners(key: str, values: FloatArray, *, scale: float, passes: int, seed: int) -> NDArray[np.int64]:
-    """Who wins each of ``passes`` simulated selections."""
-    law = law_of(key)
-    order = np.flatnonzero(values >= values.max() - scale * _reach(law, len(values)))
-    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x51]))
-    found = np.empty(passes, dtype=np.int64)
-    step = max(1, (1 << 18) // len(order))
-    for start in range(0, passes, step):
-        rows = min(step, passes - start)
-        noisy = values[order] + scale * standard_draws(law, (rows, len(order)), generator)
-        found[start : start + rows] = order[noisy.argmax(axis=1)]
-    return found
-
-
 def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, seed: int = 1) -> Prediction:
-    """Accuracy of the choice, or F1 of comparing every published value with the threshold."""
-    scale = scale_of(mechanism)
-    passes = max(50, min(2000, _DRAWS // job.count))
+    """How good the choice is, or F1 of comparing every published value with the threshold."""
     if job.asked == "largest":
-        return _predict_choice(job, key, scale=scale, passes=passes, epsilon=epsilon, seed=seed)
+        return _predict_choice(job, mechanism, epsilon=epsilon)
+    scale, passes = scale_of(mechanism), max(50, min(2000, _DRAWS // job.count))
     found = [_published(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in job.scenarios()]
     return prediction_of(job, found, epsilon=epsilon)
 
@@ -124,12 +106,15 @@ def prediction_of(job: Job, found: Sequence[Passes], *, epsilon: float) -> Predi
     """What passes over each of the job's cases show, of a contender that answers all questions at a price of ε."""
     means = np.array([one.f1.mean() for one in found])
     score, uncertainty = mean_and_reach(found[0].f1[0], span=1.0)
+    low, high = job.stated(score)
     return Prediction(
         score=score,
         uncertainty=uncertainty,
         cautious=float(guarded(means[:, None], np.array([one.weight for one in job.scenarios()]))[0]),
-        worst=float(min(np.quantile(one.f1, _RARELY) for one in found)),
-        best=float(max(np.quantile(one.f1, 1.0 - _RARELY) for one in found)),
+        worst=float(means.min()),
+        best=float(means.max()),
+        low=low,
+        high=high,
         precision=float(found[0].precision.mean()),
         recall=float(found[0].recall.mean()),
         guess=guess_score(job),
@@ -141,23 +126,25 @@ def prediction_of(job: Job, found: Sequence[Passes], *, epsilon: float) -> Predi
     )
 
 
-def _predict_choice(job: Job, key: str, *, scale: float, passes: int, epsilon: float, seed: int) -> Prediction:
-    values = job.values()
-    picked = values[winners(key, values, scale=scale, passes=passes, seed=seed)]
-    best = values.max()
-    score, uncertainty = mean_and_reach(1.0 - (best - picked) / job.family.width, span=1.0)
+def _predict_choice(job: Job, mechanism: OneRelease, *, epsilon: float) -> Prediction:
+    series = job.series()
+    found, guess = expected_accuracy(mechanism, series), blind_accuracy(job.family, series)
+    score = 1.0 - found.shortfall
     return Prediction(
         score=score,
-        uncertainty=uncertainty,
+        uncertainty=found.uncertainty,
         cautious=score,
         worst=score,
         best=score,
-        hits=float(np.mean(picked == best)),
-        guess=guess_score(job),
+        hits=found.hits,
+        fewest_hits=found.fewest_hits,
+        most_hits=found.most_hits,
+        guess=1.0 - guess.shortfall,
+        guess_hits=guess.hits,
         answered=1.0,
         answered_uncertainty=0.0,
         spent=epsilon,
-        passes=passes,
+        passes=found.passes,
     )
 
 
@@ -175,3 +162,130 @@ def _published(job: Job, key: str, values: FloatArray, *, scale: float, passes: 
     hits, claimed = np.concatenate(parts, axis=1)[:, None]
     answered, spent = np.full(hits.shape, float(len(values))), np.zeros(hits.shape)
     return Passes(answered, claimed, spent, hits, true=np.array([[true]]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedAccuracy:
+    """How a selection does on made-up series: the mean shortfall of what it picks, as a share of the range, and how
+    often it picks the very largest (or smallest): on average, and on all but the luckiest and the unluckiest tenth.
+    """
+
+    shortfall: float
+    hits: float
+    fewest_hits: float
+    most_hits: float
+    #: Of the shortfall, as in a prediction; and from how many picks it comes.
+    uncertainty: float
+    passes: int
+
+
+def expected_accuracy(
+    mechanism: OneRelease, series: Sequence[FloatArray], *, goal: Goal = "largest"
+) -> ExpectedAccuracy:
+    """Runs the real mechanism on each series.
+
+    >>> from dpselect.planning.knowledge import Model, made_up
+    >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.003)
+    >>> found = expected_accuracy(picker, made_up(picker.family, count=365, public=Model()))
+    >>> 0 <= found.shortfall < 0.02, found.fewest_hits < found.hits < found.most_hits
+    (True, True)
+    """
+    times = max(10, min(_TIMES, 20_000_000 // len(series[0])) // len(series))
+    missed = []
+    for seed, values in enumerate(series):
+        picked = _picked(mechanism, values, times=times, goal=goal, entropy=SeededEntropy(_SEED + seed))
+        missed.append(np.abs(_best(values, goal) - values[picked]))
+    return _gathered(missed, series, width=mechanism.family.width)
+
+
+def _picked(
+    mechanism: OneRelease, values: FloatArray, *, times: int, goal: Goal, entropy: SeededEntropy
+) -> NDArray[np.int64]:
+    """What is picked, so many times: by a selection, or off values that are all released."""
+    if isinstance(mechanism, NoisyMax):
+        return np.asarray(mechanism.release_many(values, times=times, goal=goal, entropy=entropy).indices)
+    side = 1.0 if goal == "largest" else -1.0
+    return np.array([(side * mechanism.release(values, entropy=entropy).values).argmax() for _ in range(times)])
+
+
+def blind_accuracy(family: QueryFamily, series: Sequence[FloatArray], *, goal: Goal = "largest") -> ExpectedAccuracy:
+    """What a guess that looks at no data gets on the same series: any candidate, each as likely.
+
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> from dpselect.planning.knowledge import Model, made_up
+    >>> guess = blind_accuracy(family, made_up(family, count=365, public=Model()))
+    >>> round(guess.hits * 365, 9), guess.shortfall > 0.05
+    (1.0, True)
+    """
+    return _gathered([np.abs(_best(values, goal) - values) for values in series], series, width=family.width)
+
+
+def _best(values: FloatArray, goal: Goal) -> float:
+    return float(values.max() if goal == "largest" else values.min())
+
+
+def _gathered(missed: Sequence[FloatArray], series: Sequence[FloatArray], *, width: float) -> ExpectedAccuracy:
+    hits = [np.mean(one == 0) for one in missed]
+    span = max(float(np.ptp(values)) for values in series) / width
+    short, uncertainty = mean_and_reach(np.concatenate(missed) / width, span=span)
+    fewest, most = (float(one) for one in np.quantile(hits, [0.1, 0.9]))
+    return ExpectedAccuracy(
+        shortfall=short,
+        uncertainty=uncertainty,
+        hits=float(np.mean(hits)),
+        fewest_hits=fewest,
+        most_hits=most,
+        passes=sum(map(len, missed)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A selection at the asked ε and what to expect of it."""
+
+    name: str
+    mechanism: Any
+    accuracy: ExpectedAccuracy
+
+    @property
+    def entry(self) -> Entry:
+        """What the catalogue says of it."""
+        return entry_of(self.mechanism)
+
+    @property
+    def scale(self) -> float:
+        """σ, or the scale of the other laws, in the queries' unit."""
+        return self.entry.noise_of(self.mechanism)[0]
+
+
+def try_selections(
+    family: QueryFamily,
+    series: Sequence[FloatArray],
+    *,
+    epsilon: float,
+    names: Iterable[str] = _NAMES,
+    goal: Goal = "largest",
+) -> dict[str, Tried]:
+    """Every selection with the least noise at the same ε, on the same series.
+
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> from dpselect.planning.knowledge import Model, made_up
+    >>> tried = try_selections(family, made_up(family, count=365, public=Model()), epsilon=0.1)
+    >>> min(tried, key=lambda name: tried[name].accuracy.shortfall)
+    'permute-and-flip'
+    """
+    tried = {}
+    for name in names:
+        made = find(name).mechanism().calibrated(family, candidates=len(series[0]), epsilon=epsilon)
+        tried[name] = Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, series, goal=goal))
+    return tried
+
+
+def clearly_better(chosen: str, tried: dict[str, Tried]) -> Tried | None:
+    """The best of those tried, where it does clearly better than the chosen one."""
+    mine = tried[chosen].accuracy.shortfall
+    best = min(tried.values(), key=lambda one: one.accuracy.shortfall)
+    # A tenth of a percent of the range is within what the simulated runs cannot tell apart.
+    if best.name == chosen or best.accuracy.shortfall > 0.8 * mine or mine - best.accuracy.shortfall < 0.001:
+        return None
+    return best

@@ -153,8 +153,8 @@ class StreamTuner:
         self._job, self._contender, self._epsilon = job, contender, epsilon
         self._family, self._threshold = job.family, job.threshold
         self._costs = StreamCosts(job, contender, epsilon=epsilon)
-        self._scenarios = job.scenarios()
-        self._weights = np.array([one.weight for one in self._scenarios])
+        cases = job.scenarios()
+        self._weights, self._values = np.array([one.weight for one in cases]), np.stack([one.values for one in cases])
         self._streams = np.random.SeedSequence([seed, 0x9E37]).spawn(4)
 
     def tune(
@@ -197,6 +197,7 @@ class StreamTuner:
         run = self._passes(found, self._noise(2, number))
         f1, means = run.f1, run.f1.mean(axis=1)
         score, uncertainty = mean_and_reach(f1[0], span=1.0)
+        low, high = self._job.stated(score)
         answered, answered_uncertainty = mean_and_reach(run.answered[0], span=float(length))
         return Prediction(
             score=score,
@@ -204,6 +205,8 @@ class StreamTuner:
             cautious=float(guarded(means[:, None], self._weights)[0]),
             worst=float(means.min()),
             best=float(means.max()),
+            low=low,
+            high=high,
             precision=float(run.precision[0].mean()),
             recall=float(run.recall[0].mean()),
             guess=guess_score(self._job),
@@ -216,22 +219,18 @@ class StreamTuner:
         )
 
     def _best_of(self, found: list[SparseParameters], noise: StandardNoise) -> SparseParameters:
-        means = [self._passes(each, noise, weighed=True).f1.mean(axis=1) for each in found]
-        return found[int(guarded(np.array(means).T, self._weights[self._weights > 0]).argmax())]
+        means = [self._passes(each, noise).f1.mean(axis=1) for each in found]
+        return found[int(guarded(np.array(means).T, self._weights).argmax())]
 
-    def _passes(self, found: SparseParameters, noise: StandardNoise, *, weighed: bool = False) -> Passes:
-        """Passes of one setting, a row for every scenario or for those that count, the first with what they cost."""
+    def _passes(self, found: SparseParameters, noise: StandardNoise) -> Passes:
+        """Passes of one setting, a row for every scenario, the first with what they cost."""
         settings, horizon = self._one(found)
-        ration, streams = found.ration(self._job.count), self._streams_of(weighed=weighed)
+        ration = found.ration(self._job.count)
         if ration is None:
             rule = self._costs.rule(settings, horizon, detail="exact", found=found)
-            return self._priced(settings, _run(settings, rule, streams, noise))
+            return self._priced(settings, _run(settings, rule, self._values, noise))
         each = prices(self._family)
-        return simulate_rationed(settings, ration, each=each, budget=self._epsilon, values=streams, noise=noise)
-
-    def _streams_of(self, *, weighed: bool) -> FloatArray:
-        """The scenarios' values, one per row: of all, or of those that settings are chosen by."""
-        return np.stack([one.values for one in self._scenarios if one.weight > 0 or not weighed])
+        return simulate_rationed(settings, ration, each=each, budget=self._epsilon, values=self._values, noise=noise)
 
     def _noise(self, purpose: int, passes: int) -> StandardNoise:
         generator = np.random.default_rng(self._streams[purpose])
@@ -315,14 +314,14 @@ class StreamTuner:
     def _scored(self, cube: FloatArray, noise: StandardNoise) -> FloatArray:
         settings, horizon = self._decoded(cube)
         step = max(1, _TABLE // self._job.count)
-        scores, streams = np.zeros(len(cube)), self._streams_of(weighed=True)
+        scores = np.zeros(len(cube))
         for start in range(0, len(cube), step):
             rows = slice(start, start + step)
             part = settings.part(rows)
             caps = None if horizon is None else horizon[rows]
             rule = self._costs.rule(part, caps, detail="fine" if len(cube) <= _FEW else "rough")
-            means = _run(part, rule, streams, noise).f1.mean(axis=1).reshape(len(streams), len(part))
-            scores[rows] = guarded(means, self._weights[self._weights > 0])
+            means = _run(part, rule, self._values, noise).f1.mean(axis=1).reshape(len(self._values), len(part))
+            scores[rows] = guarded(means, self._weights)
         return scores
 
     def _priced(self, settings: Settings, passes: Passes) -> Passes:

@@ -15,7 +15,7 @@ from dpselect.report.guarantee import Guarantee
 from dpselect.report.plots import LINES, MARKS, PALE, axes_of, rendered
 from dpselect.report.record import Entry, Finding, Report
 from dpselect.report.rounding import at_most
-from dpselect.report.words import family_in_words
+from dpselect.report.words import choice_in_words, f1_in_words, family_in_words, percent
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, uni
     meaning = (
         "F1 is one number for both kinds of mistakes: 1 where exactly those above are named, 0 where none of them is."
         if job.asked == "crossings"
-        else "Accuracy is 1 less what the winner is expected to fall short of the largest, as a share of the range."
+        else "What is chosen may fall short of the very largest: by how much is a share of the range."
     )
     return Report(
         title="A plan",
@@ -65,9 +65,9 @@ def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, uni
         parameters=public_parameters(job),
         notes=(
             "Nothing was released and nothing was spent: a plan looks at public knowledge only.",
-            f"{meaning} An answer that looks at no data would score {comparison.guess:.3f}.",
+            f"{meaning} Expected: {expectation(best, unit)}.",
             "Predictions come from simulation on noise that the tuning has not seen; the mean of as many fresh runs "
-            "lies within the stated uncertainty.",
+            "lies within the stated ±.",
         ),
     )
 
@@ -101,18 +101,32 @@ def guarantee_in_words(plan: Plan) -> str:
 
 
 def expected(job: Job, plan: Plan) -> tuple[Entry, ...]:
-    """Score and questions answered, each with its uncertainty."""
+    """What to expect, in the words of a dry run, in columns."""
     found = plan.prediction
     if found is None:
         return ()
-    score = f"{found.score:.3f} ± {found.uncertainty:.3f}"
-    if job.asked == "largest":
-        return (("Accuracy", score),)
-    answered = f"{found.answered:.0f} ± {found.answered_uncertainty:.0f} of {job.count}"
-    rows = [("F1", score), ("Answered", answered)]
+    if found.hits is not None:
+        return (("Best found", percent(found.hits)), ("Falls short", percent(1.0 - found.score)))
+    rows = [("F1", f"{found.score:.2f} ± {found.uncertainty:.2f}")]
+    if found.low is not None and found.high is not None:
+        rows.append(("Four times of five", f"{found.low:.2f} to {found.high:.2f}"))
     if len(job.scenarios()) > 1:
-        rows.insert(1, ("F1 over all scenarios", f"{found.cautious:.3f}"))
-    return tuple(rows)
+        rows.append(("F1, cautious", f"{found.cautious:.2f}"))
+    return (*rows, ("Answered", percent(found.answered / job.count)))
+
+
+def expectation(plan: Plan, unit: Unit) -> str:
+    """The sentence that a dry run of the plan has, beside a guess that looks at no data."""
+    found = plan.prediction
+    if found is None:
+        return "nothing is known of it"
+    if found.hits is None or found.guess is None or found.guess_hits is None:
+        return f1_in_words(found)
+    few, many = found.fewest_hits or 0.0, found.most_hits or 0.0
+    width = plan.family.width * unit.size
+    short, guess = (f"{(1.0 - score) * width:.3g} {unit.name}".rstrip() for score in (found.score, found.guess))
+    blind = choice_in_words(found.guess_hits, guess, few=found.guess_hits, many=found.guess_hits)
+    return f"{choice_in_words(found.hits, short, few=few, many=many)}; a guess that looks at no data: {blind}"
 
 
 #: What each tuned number is.
@@ -184,7 +198,7 @@ def draw_frontier(found: Frontier) -> Any:
     axes.set_xticks(budgets, [at_most(budget, digits=3) for budget in budgets])
     axes.minorticks_off()
     axes.set_ylim(None, 1.02)
-    axes.set(xlabel="privacy budget ε", ylabel="accuracy" if found.job.asked == "largest" else "F1")
+    axes.set(xlabel="privacy budget ε", ylabel="1 − shortfall" if found.job.asked == "largest" else "F1")
     axes.legend(fontsize=7.5, loc="best")
     return figure
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
+    from dpselect.planning.contender import Prediction
     from dpselect.privacy.family import QueryFamily
     from dpselect.report.record import Report
 
@@ -37,6 +38,36 @@ def percent(share: float) -> str:
     ('1.23%', '0%')
     """
     return f"{100 * share:.3g}%"
+
+
+def f1_in_words(found: Prediction) -> str:
+    """How good answers about a line are expected to be, beside a guess: the same before, in a plan, and after."""
+    share = _whole(found.share or 0.0)
+    guess = f"a guess that looks at no data and names all is right {share} of the time"
+    if found.precision is None or found.recall is None:
+        return f"if {share} are above, F1 {found.score:.2f}; {guess}"
+    return (
+        f"if {share} are above, {_whole(found.precision)} of those named are right, and {_whole(found.recall)} of those "
+        f"above are named; {guess}"
+    )
+
+
+def choice_in_words(
+    hits: float, short: str, *, few: float, many: float, which: str = "the largest", side: str = "below"
+) -> str:
+    """How good a choice is expected to be: how often the best, also on unlucky and on lucky values, and how far off.
+
+    >>> choice_in_words(0.97, "0.1 kWh", few=0.9, many=1.0)
+    'the largest 97% of the time (90 to 100%, depending on how clearly it stands out), and 0.1 kWh below it on average'
+    """
+    often = f"{percent(hits)} of the time"
+    if many - few >= 0.01:
+        often += f" ({100 * few:.0f} to {100 * many:.0f}%, depending on how clearly it stands out)"
+    return f"{which} {often}, and {short} {side} it on average"
+
+
+def _whole(share: float) -> str:
+    return f"{100 * share:.0f}%"
 
 
 def plural(word: str) -> str:
