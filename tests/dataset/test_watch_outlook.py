@@ -10,7 +10,7 @@ import pytest
 
 import dpselect as dp
 from dpselect.dataset import Known, Line
-from dpselect.dataset.outlook import CLEARLY_BETTER
+from dpselect.dataset.outlook import CLEARLY_BETTER, remedy, with_what_is_left
 from dpselect.dataset.watch_plan import WatchPlan, plan_watch
 from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
@@ -81,6 +81,22 @@ def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> No
     outlook = planned().outlook
     assert outlook is not None
     assert outlook.prediction.score >= outlook.guess + CLEARLY_BETTER * (1 - outlook.guess)
+
+
+def test_the_budget_named_in_a_refusal_does_and_much_less_does_not() -> None:
+    told = remedy(planned(budget=0.01).asked, FAMILY, questions=365, unit=Fraction(1), period="day")
+    enough = Fraction(told.split("a budget of ")[1].split()[0])
+    assert planned(budget=enough).useful
+    assert not planned(budget=enough / 2).useful
+    # Fewer, longer periods share the same budget.
+    assert "weeks would do" in remedy(planned(budget=0.1).asked, FAMILY, questions=365, unit=Fraction(1), period="day")
+    assert "would do" not in remedy(Line(threshold=2, budget=1), FAMILY, questions=9, unit=Fraction(1), period="day")
+
+
+def test_what_is_left_of_a_ledger_is_told_with_what_it_would_give() -> None:
+    line = planned(budget=5).asked
+    for left, said in ((1.0, "a budget of 1 would do: expected is F1"), (0.01, "hardly be better"), (0.0, "nothing")):
+        assert said in with_what_is_left(line, FAMILY, questions=365, unit=Fraction(1), left=left)
 
 
 def test_knowledge_sharpens_the_plan() -> None:

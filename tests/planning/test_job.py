@@ -82,12 +82,11 @@ def test_unknown_names_in_a_file_are_refused(tmp_path):
 
 def test_scenarios_stay_rise_and_fall_in_the_rate_of_tops():
     job = Job(asked="crossings", family=FAMILY, count=200, epsilon=1.0, threshold=0.6)
-    stays, rises, falls, calmer, livelier = (float((one.values >= 0.6).mean()) for one in job.scenarios())
+    stays, rises, falls = (float((one.values >= 0.6).mean()) for one in job.scenarios())
     assert sum(one.weight for one in job.scenarios()) == pytest.approx(1.0)
     assert stays == pytest.approx(0.1, abs=0.01)
     assert rises == pytest.approx(0.25, abs=0.04)
     assert falls == pytest.approx(0.036, abs=0.02)
-    assert calmer == livelier == stays
     steady = Job(asked="crossings", family=FAMILY, count=200, epsilon=1.0, threshold=0.6, outlook="steady")
     assert len(steady.scenarios()) == 1
 

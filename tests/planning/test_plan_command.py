@@ -145,3 +145,29 @@ def test_from_a_data_set_to_a_plan_to_an_answer(capsys, homes):
     capsys.readouterr()
     assert main(["peak", str(homes), "--plan", str(saved), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["answer"] in ("2013-01-07", "2013-01-20")
+
+
+def test_a_plan_a_dry_run_and_the_advice_say_the_same(capsys, homes):
+    """The same numbers under the same names, and the same sentence, by `plan` and by `peak` and `watch` themselves."""
+
+    def ran(*arguments):
+        assert main([str(one) for one in arguments]) == 0
+        shown = capsys.readouterr()
+        return shown.out if "--json" in arguments else shown.out + shown.err
+
+    # A dry run looks for the columns, and at no value.
+    (homes.parent / "nowhere.csv").write_text("meter,at,kwh\na,2013-01-01,1\n")
+    for asked, verb in (
+        (["--epsilon", "0.1", "--range", "5", "15"], "peak"),
+        (["--threshold", "12", "--budget", "1", "--expect", "10%"], "watch"),
+    ):
+        planned = json.loads(ran("plan", homes, *asked, "--json"))
+        dry = [json.loads(line) for line in ran(verb, homes, *asked, "--dry-run", "--json").splitlines()]
+        chosen = next(one for one in dry if one.get("chosen", True))
+        assert planned["chosen"] == chosen["mechanism"]
+        names = [name for name in planned if name.startswith(("expected_", "guess_"))]
+        assert len(names) >= 6
+        assert {name: planned[name] for name in names} == pytest.approx({name: chosen[name] for name in names})
+        told = " ".join(ran("plan", homes, *asked).split())
+        sentence = told.split(f"Expected of {planned['chosen']}: ")[1].rstrip(".")
+        assert sentence in " ".join(ran(verb, homes, *asked, "--dry-run").split())
