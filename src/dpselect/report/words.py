@@ -47,8 +47,8 @@ def f1_in_words(found: Prediction) -> str:
     if found.precision is None or found.recall is None:
         return f"if {share} are above, F1 {found.score:.2f}; {guess}"
     return (
-        f"if {share} are above, {_whole(found.precision)} of those named are right, and {_whole(found.recall)} of those "
-        f"above are named; {guess}"
+        f"if {share} are above, {_whole(found.precision)} of those named are right, and {_whole(found.recall)} "
+        f"of those above are named; {guess}"
     )
 
 
