@@ -84,13 +84,17 @@ def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> No
 
 
 def test_the_budget_named_in_a_refusal_does_and_much_less_does_not() -> None:
-    told = remedy(planned(budget=0.01).asked, FAMILY, questions=365, unit=Fraction(1), period="day")
+    told = remedy(planned(budget=0.01).asked, FAMILY, questions=365, unit=Fraction(1), whole=False, period="day")
     enough = Fraction(told.split("a budget of ")[1].split()[0])
     assert planned(budget=enough).useful
     assert not planned(budget=enough / 2).useful
     # Fewer, longer periods share the same budget.
-    assert "weeks would do" in remedy(planned(budget=0.1).asked, FAMILY, questions=365, unit=Fraction(1), period="day")
-    assert "would do" not in remedy(Line(threshold=2, budget=1), FAMILY, questions=9, unit=Fraction(1), period="day")
+    assert "weeks would do" in remedy(
+        planned(budget=0.1).asked, FAMILY, questions=365, unit=Fraction(1), whole=False, period="day"
+    )
+    assert "would do" not in remedy(
+        Line(threshold=2, budget=1), FAMILY, questions=9, unit=Fraction(1), whole=False, period="day"
+    )
 
 
 def test_what_is_left_of_a_ledger_is_told_with_what_it_would_give() -> None:

@@ -9,7 +9,7 @@ from tests.planning.streams import DAYS, KINDS, stream
 from dpselect import QueryFamily
 from dpselect.dataset import Known, Line
 from dpselect.dataset.outlook import choose
-from dpselect.planning import Job, Profile
+from dpselect.planning import Job, Profile, whole_set
 from dpselect.planning.outlook import stated_range
 from dpselect.planning.tuning import StreamTuner
 
@@ -29,6 +29,23 @@ def told(known, past, future, line):
     }[known]
 
 
+def lived(plan, future, *, passes):
+    """F1 of so many watches of the year after."""
+    if plan.at_once:
+        return whole_set._simulated(plan.mechanism(), future, passes=passes, seed=99).f1[0]
+    job = Job(
+        asked="crossings",
+        family=FAMILY,
+        epsilon=plan.epsilon,
+        threshold=plan.threshold,
+        public=Profile(tuple(future), public=True),
+        share=None if (future >= plan.threshold).any() else 1 / DAYS,
+        outlook="steady",
+    )
+    tuner = StreamTuner(job, plan.sparse, epsilon=plan.epsilon, seed=99)
+    return tuner._passes(plan.sparse_parameters, tuner._noise(2, passes)).f1[0]
+
+
 def within(kind, seed, epsilon, known, *, passes=100):
     """How many of so many watches of the year after lie in the range stated beforehand; how wide it is; and how far the
     mean lies above what was predicted. None where no share can be stated.
@@ -39,17 +56,7 @@ def within(kind, seed, epsilon, known, *, passes=100):
         return None
     asked = Line(threshold=line, budget=epsilon, known=told(known, past, future, line))
     plan, outlook = choose(asked, FAMILY, questions=DAYS, unit=Fraction(1), whole=True)
-    lived = Job(
-        asked="crossings",
-        family=FAMILY,
-        epsilon=epsilon,
-        threshold=line,
-        public=Profile(tuple(future), public=True),
-        share=None if above else 1 / DAYS,
-        outlook="steady",
-    )
-    tuner = StreamTuner(lived, plan.sparse, epsilon=epsilon, seed=99)
-    f1 = tuner._passes(plan.sparse_parameters, tuner._noise(2, passes)).f1[0]
+    f1 = lived(plan, future, passes=passes)
     low, high = outlook.prediction.low, outlook.prediction.high
     inside = (f1 >= low - 0.005) & (f1 <= high + 0.005)
     return float(inside.mean()), high - low, float(f1.mean()) - outlook.prediction.score

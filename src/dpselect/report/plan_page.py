@@ -147,7 +147,11 @@ def parameters_in_words(plan: Plan, unit: Unit) -> str:
     for name, value in plan.parameters.items():
         if name in ("rare", "together", "hold", "lean"):
             continue
-        if isinstance(value, tuple | list):
+        if name == "line_share" and isinstance(value, float):
+            shown.append(f"{percent(value)} of ε for the line")
+        elif name == "prior" and isinstance(value, tuple | list):
+            shown.append("prior " + ":".join(f"{one:g}" for one in value))
+        elif isinstance(value, tuple | list):
             shown.append(f"for {sum(value):.3g} answers {plan.parameters.get('rare', 'below')} the line")
         else:
             amount = at_most(float(value)) if name in ("order", "horizon") else unit.of(float(value))
