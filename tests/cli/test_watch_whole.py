@@ -16,6 +16,7 @@ from dpselect.dataset import Dataset, Line
 from dpselect.dataset.watch_plan import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
+from dpselect.ledger.history import history
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning import Plan
 
@@ -159,8 +160,45 @@ def test_questions_one_by_one_are_refused(series: Path) -> None:
     for line in (Line(threshold=Fraction(1, 2), budget=1, mechanism="set"), Line(plan=made.settings)):
         with pytest.raises(InvalidParameter, match="one by one"):
             plan_watch(family, line, questions=9)
-    with pytest.raises(StateRefused, match="all questions at once"):
-        made.start(SeededEntropy(1)).ask(0.5)
+    budgeted = opened(series, total=1)
+    with pytest.raises(StateRefused, match="nothing was spent"):
+        budgeted.plan(**WITHIN, budget=1).start(SeededEntropy(1))
+    assert budgeted.spent == 0
+    with pytest.raises(InvalidParameter, match="outside everything"):
+        opened(series).plan(**(WITHIN | {"threshold": 200}), budget=1, mechanism="set")
+
+
+def test_names_and_values_must_both_fit_before_either_is_paid(series: Path, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(Fraction(3, 2)))
+    with pytest.raises(BudgetExhausted, match="nothing was asked"):
+        opened(series, ledger=book).plan(**WITHIN, budget=2, how_much=True).ask()
+    assert book.balance().spent == 0
+
+
+def test_a_year_of_hours_is_found_again(tmp_path: Path) -> None:
+    hours = 24 * 365
+    load = 40 + 30 * np.sin(np.arange(hours) / 400)
+    start = datetime.datetime(2013, 1, 1)
+    rows = (f"{start + datetime.timedelta(hours=place)},{value:.4f}" for place, value in enumerate(load))
+    (tmp_path / "hours.csv").write_text("at,load\n" + "\n".join(rows) + "\n")
+    book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(1))
+    facts: dict[str, Any] = {
+        "time": "at",
+        "value": "load",
+        "maximum": 100,
+        "population": 2_000_000,
+        "ledger": book,
+        "cap_every": "hour",
+    }
+    asked: dict[str, Any] = {"start": "2013-01-01", "end": "2013-12-31", "every": "hour", "threshold": 62, "budget": 1}
+    first, again = (
+        dp.Dataset(tmp_path / "hours.csv", **facts).plan(**asked, mechanism="set").ask(anyway=True) for _ in range(2)
+    )
+    assert again.kept is not None
+    assert again.kept.repeated == hours
+    assert again.above == first.above
+    assert len(first.above) > 1000
+    assert [one.answer["above"] for one in history(book)] == [len(first.above)]
 
 
 def test_the_command_line_knows_it(dpselect: Callable[..., Any], series: Path) -> None:

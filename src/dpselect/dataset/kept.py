@@ -101,7 +101,9 @@ class KeptWatch:
         self._next = self.repeated if onward else 0
 
     def _hold(self) -> None:
-        """Charge all of it, once."""
+        """Charge all of it, once; with the values beside it, only where both fit."""
+        if self._values is not None and not self._book.knows(self._question, key=self._key):
+            refuse_unpayable(self._book, self._cost, self._values)
         self._held = self._book.reserve(self._question, cost=self._cost, key=self._key)
         if self._held.settled is not None:
             found = self._held.settled.content["answer"]
@@ -168,7 +170,7 @@ class KeptWatch:
 
     def settle(self, vector: SparseVector | WholeVector, *, ended: bool) -> None:
         """Down to what the answers cost; ``ended`` says that there is nothing more to ask, now or later."""
-        from dpselect.ledger.minutes import MOST
+        from dpselect.ledger.minutes import MOST_AT_ONCE
 
         if self.filter is not None and self.filter.stretches.uncertain:
             return  # all that was reserved stays charged; started again, the watch goes on from what the ledger has
@@ -179,7 +181,7 @@ class KeptWatch:
             self.filter.close()
         elif not already:
             count = self.answers.fresh
-            content = self.answers.read() if count <= MOST else {"count": count}
+            content = self.answers.at_once() if count <= MOST_AT_ONCE else {"count": count}
             try:
                 first = not self._book.settle(self._held, {**content, "spent": vector.spent}).repeated
             except BaseException:

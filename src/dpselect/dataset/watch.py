@@ -16,7 +16,7 @@ from dpselect.dataset.answer import Answer
 from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.watch_words import noise, report
 from dpselect.dataset.whole import WholeVector
-from dpselect.errors import BudgetExhausted, InvalidData, refuse_given
+from dpselect.errors import BudgetExhausted, InvalidData, StateRefused, refuse_given
 from dpselect.mechanisms.outcomes import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.loss import Loss
@@ -236,6 +236,11 @@ def start(
     """
     from dpselect.dataset.kept import KeptWatch
 
+    if plan.at_once and at_once:
+        raise StateRefused(
+            "this plan answers all questions at once, with ask(), and nothing was spent; for answers one "
+            "by one plan with another mechanism"
+        )
     source, dataset = entropy or SYSTEM_ENTROPY, plan.dataset
     if dataset is not None:
         source, book = dataset.entropy or source, dataset.book

@@ -13,7 +13,7 @@ from dpselect.dataset import how_much, watch, watch_words
 from dpselect.dataset.facts import period_word
 from dpselect.dataset.outlook import Outlook, choose, foresee
 from dpselect.dataset.whole import WholeVector
-from dpselect.errors import InvalidParameter, refuse_given
+from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import entry_of
 from dpselect.mechanisms.release import LaplaceRelease
 from dpselect.noise.entropy import SYSTEM_ENTROPY
@@ -266,6 +266,8 @@ def plan_watch(
         chosen = choose(line, family, questions=questions, unit=unit, whole=whole, progress=progress)
     settings: Plan
     outlook: Outlook | None
+    if chosen is None and line.mechanism == "set":
+        raise refuse("mechanism", "set", "left out where the line lies outside everything a question can be")
     if chosen is not None:
         settings, outlook = chosen
     else:

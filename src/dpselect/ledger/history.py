@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from dpselect.ledger.amounts import NOTHING
 from dpselect.ledger.chain import Entry
+from dpselect.ledger.minutes import places
 from dpselect.ledger.records import Reservation
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.stretches import LOST
@@ -98,6 +99,8 @@ def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
     first = parts[0][0]
     question = {name: value for name, value in first.content.items() if name not in ("stretch", "sitting")}
     answers = [ended.content.get("answer") for _, ended in parts if ended is not None]
+    # In stretches, or all at once: told by how many questions and how many ⊤.
+    stream = "sitting" in first.content or any(isinstance(one, dict) and "first" in one for one in answers)
     lost = any(Reservation(*part).lost for part in parts) or LOST in answers
     return Asked(
         number=first.number,
@@ -105,7 +108,7 @@ def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
         who=first.who,
         question=question,
         state="lost" if lost else "settled" if len(answers) == len(parts) else "reserved",
-        answer=_told(answers) if "sitting" in first.content else answers[0] if answers else None,
+        answer=_told(answers) if stream else answers[0] if answers else None,
         cost=_as_written(ledger.total.exact(amounts)),
         delta=ledger.total.spent_delta(amounts),
     )
@@ -125,6 +128,6 @@ def _told(answers: list[Any]) -> Any:
     """What the stretches of a stream say together: how many questions and how many ⊤, or how many charges."""
     kept = [one for one in answers if isinstance(one, dict)]
     if any("first" in one for one in kept) or LOST in kept:
-        above = sum(len(one["above"]) for one in kept if "first" in one)
+        above = sum(len(places(one)) for one in kept if "first" in one)
         return {"questions": sum(one["count"] for one in kept if "first" in one), "above": above}
     return {"charges": sum(one.get("charges", 0) for one in kept)}

@@ -10,6 +10,8 @@ from dpselect.errors import LedgerError
 
 #: So many answers are kept in one entry at most, which is then half as long as an entry may be.
 MOST = 5000
+#: So many where they are drawn at once and kept as bits.
+MOST_AT_ONCE = 200_000
 
 
 class Minutes(Protocol):
@@ -104,7 +106,7 @@ class Answers:
         """What :meth:`read` gave to a stretch that ended before."""
         if not isinstance(content, dict) or "first" not in content:
             return  # a stretch whose answers were lost
-        above, names = set(content["above"]), content["names"]
+        above, names = set(places(content)), content.get("names", "")
         for place in range(len(self._earlier) - content["first"], content["count"]):
             self._earlier.append((place in above, names[4 * place : 4 * place + 4].strip()))
         self._kept = len(self._earlier)
@@ -127,11 +129,30 @@ class Answers:
             **({} if self.by is None else {"by": self.by}),
         }
 
+    def at_once(self) -> Any:
+        """All answers as bits, of questions without names: as long whatever they are, so no write tells of them."""
+        bits = sum(above << place for place, (above, _) in enumerate(self._fresh))
+        content = self.read()
+        del content["above"], content["names"]
+        return {**content, "bits": f"{bits:0{-(-len(self._fresh) // 4)}x}"}
+
     def kept(self) -> None:
         """What was read is in the ledger now."""
         self._kept += self._reading
         del self._fresh[: self._reading]
         self._reading = 0
+
+
+def places(content: Any) -> list[int]:
+    """The places of ⊤ in what an entry holds.
+
+    >>> places({"above": [0, 3]}), places({"bits": "09", "count": 6})
+    ([0, 3], [0, 3])
+    """
+    if "bits" not in content:
+        return list(content["above"])
+    bits = f"{int(content['bits'], 16):b}"[::-1]
+    return [place for place, bit in enumerate(bits) if bit == "1"]
 
 
 def _short(name: str | int | None) -> str:

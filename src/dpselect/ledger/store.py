@@ -252,6 +252,11 @@ class Ledger(Steps):
         mark = secrets.token_hex(32) if afresh else key_of(body, key)
         return self._reserve(mark, self._total.price(cost), body, new=afresh)
 
+    def knows(self, question: dict[str, Any], *, key: str | None = None) -> bool:
+        """Whether the question was asked before, answered or not."""
+        mark = key_of(written("question", question), key)
+        return self._database.read(lambda connection: self._book.asked(connection, mark)) is not None
+
     def settle(self, reservation: Reservation, answer: Any, *, cost: Any = None) -> Answered:
         """Write down the answer at its cost, which comes before showing it.
 
