@@ -143,7 +143,7 @@ def test_the_number_for_the_running_sum_is_named(dpselect: Run, readings: Path, 
         (("peak", readings, *PEAK, "--report", page), "Into the running sum of all answers about the same people goes"),
         (
             ("watch", readings, *WATCH, "--threshold", 5, "--report", page),
-            "Into the running sum goes the guarantee, ε = 1",
+            "Into the running sum goes ε = 1.",
         ),
     ):
         assert said in " ".join(dpselect(*command).out.split())
