@@ -40,6 +40,15 @@ DAY = ("--from", "2013-01-01", "--to", "2013-01-01")
         ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-01,1\n", ("--population", 1), "more persons have rows"),
         ("meter,at,kwh\na,2013-01-01,1\n", ("--value", "KWH"), "differs from it only in case"),
         ("meter,at,kwh\na,2013-01-01,1\n", ("--from", "2014-01-01", "--to", "2014-01-31"), "lies in the calendar"),
+        ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-01,\n", (), "1 of 2 readings are empty: they count nothing"),
+        ("meter,at,kwh\na,2013-01-01,1\n", ("--population", 50), "you say 50 persons, 1 has rows: means come out 50"),
+        ("meter,at,kwh\na,2013-01-01,1\n", (*DAY[:3], "2013-01-03"), "2 of the 3 candidates have no rows"),
+        ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-03,2\n", (), None),  # a gap within dates that nobody named
+        (
+            "meter,2013-01-01\na,1\n",
+            ("--wide", "--user", "meter", *DAY[:3], "2013-01-03"),
+            "2013-01-02 to 2013-01-03 have no column, and would count as 0: end with --to 2013-01-01",
+        ),
         ("meter,at,kwh\n", (), "no rows"),
         ("day,trips\n2013-01-01,5\n", (), "--user is still needed"),
     ],
@@ -47,16 +56,50 @@ DAY = ("--from", "2013-01-01", "--to", "2013-01-01")
 def test_what_looks_wrong_is_named_with_what_mends_it(
     dpselect: Run, tmp_path: Path, text: str, options: tuple[Any, ...], said: str | None
 ) -> None:
-    ran = dpselect("describe", table(tmp_path, text), *PUBLIC, *options)
+    ran = dpselect("describe", table(tmp_path, text), "--cap", 10, "--population", 4, *options)
     assert ran.code == 0, ran.err
     assert ran.out.startswith("sensitive: for the curator only\n")
     assert "SECRET" not in ran.out + ran.err
     assert (said in ran.err) if said else ("Nothing looks wrong" in ran.err), ran.err
 
 
+@pytest.mark.parametrize(("cap", "said"), [(9, None), (44, None), (500, "a 50th"), (900, "a 100th")])
+def test_a_cap_far_above_nearly_all_readings_is_named(
+    dpselect: Run, readings: Path, cap: int, said: str | None
+) -> None:
+    """The largest reading is 9, and 99 of 100 are at most that; no cap up to five times as much is called wrong."""
+    ran = dpselect("describe", readings, "--cap", cap, "--population", 20, "--unit", "kWh")
+    assert ("no reading comes near --cap" in ran.err) == (said is not None), ran.err
+    assert said is None or f"counts for at most {said} of it" in ran.err
+    if cap == 900:
+        assert "a cap of about 9 kWh means 100 times less noise" in ran.err
+
+
+def test_what_is_empty_is_not_called_unreadable(dpselect: Run, tmp_path: Path) -> None:
+    rows = "meter,at,kwh\na,2013-01-01,1\nb,2013-01-01,\na,2013-01-02,?\n"
+    ran = dpselect("describe", table(tmp_path, rows), "--cap", 2, "--population", 4)
+    assert "1 of 3 readings are empty" in ran.err
+    assert "only 1 of 2 readings are numbers (the first that cannot is in line 4 of 'rows.csv')" in ran.err
+    empty = dpselect("describe", table(tmp_path, rows.replace("?", "2")), "--cap", 2, "--population", 4)
+    assert "--decimal" not in empty.err
+
+
+def test_days_at_either_end_without_a_column_are_not_paid_for(dpselect: Run, tmp_path: Path) -> None:
+    rows = table(tmp_path, "meter,2013-01-02,2013-01-04\na,1,2\nb,1,9\n")
+    asked = ("--wide", "--user", "meter", "--cap", 10, "--population", 2, "--epsilon", 2000)
+    ran = dpselect("peak", rows, *asked, "--from", "2013-01-01", "--to", "2013-01-31")
+    assert ran.code == 2
+    assert (
+        "2013-01-01 and 2013-01-05 to 2013-01-31 have no column, and would count as 0: begin with --from 2013-01-02 "
+        "and end with --to 2013-01-04; nothing was spent"
+    ) in ran.err
+    within = dpselect("peak", rows, *asked, "--from", "2013-01-02", "--to", "2013-01-04", "--json")
+    assert within.json["answer"] == "2013-01-04", within.err
+
+
 def test_columns_formats_and_signs_are_guessed(dpselect: Run, tmp_path: Path) -> None:
     rows = "Customer ID;Datum;Verbrauch kWh\nx1;31.12.2013;1,5\nx2;1.1.2013;2,5\n"
-    found = dpselect("describe", table(tmp_path, rows), *PUBLIC, "--json").json
+    found = dpselect("describe", table(tmp_path, rows), "--cap", 10, "--population", 4, "--json").json
     assert found["facts"]["delimiter"] == ";"
     assert (found["facts"]["user"], found["facts"]["time"]) == ("Customer ID", "Datum")
     assert (found["facts"]["value"], found["facts"]["decimal"]) == ("Verbrauch kWh", ",")

@@ -192,5 +192,7 @@ def _report(facts: Any, look: Look, progress: Callable[[float], None] | None) ->
         candidates = facts.candidates()
     check(facts, candidates)
     query = read(facts, candidates, progress=_part(progress, 0.0, 0.4))
+    if facts.start is not None or facts.categories is not None:
+        look.silent = [place for place, total in enumerate(query.totals) if not total], query.labels
     with watched(look.table, _part(progress, 0.4, 1.0)):
         return query.curator_report

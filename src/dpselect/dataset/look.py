@@ -27,6 +27,8 @@ _NEEDED = {
 _MOST = 0.5
 #: A share of contributions cut to the cap from which candidates begin to look alike.
 _MANY = 0.2
+#: From here on a public number is called far too large: a bound that surely holds may be a few times the truth.
+_FAR = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,8 @@ class Look:
         self.missing = [name for name in needed if name not in facts]
         self.formats: list[str | None] = []
         self.days: tuple[date, date] | None = None
+        #: The candidates that come to nothing, of the dates that were named, and all of them.
+        self.silent: tuple[list[int], tuple[str, ...]] = ([], ())
 
     def remark(self, text: str, parameter: str | None = None) -> None:
         """Notes something that looks wrong."""
@@ -101,10 +105,11 @@ class Look:
         return measures
 
     def _readings(self, column: Any) -> dict[str, Any]:
-        from dpselect.tables.readings import reading
+        from dpselect.tables.readings import is_written, reading
 
         signs = [self.facts["decimal"]] if "decimal" in self.facts else [".", ","]
-        measures: dict[str, Any] = {}
+        written = is_written(column) if column.type().is_string() else column.notnull()
+        measures: dict[str, Any] = {"written": written.sum()}
         for sign in signs if column.type().is_string() else signs[:1]:
             part = reading(column, decimal=sign)
             number = part.or_null()
@@ -143,6 +148,7 @@ class Look:
             if best_sign != "." and "decimal" not in self.facts:
                 self.learned["decimal"] = best_sign
             counts["readings that are numbers"] = counted[f"reading {best_sign}"]
+            counts["empty readings"] = counted["rows"] - counted["written"]
             counts["negative readings"] = counted[f"negative {best_sign}"]
             if f"above {best_sign}" in counted:
                 counts["readings above the cap"] = counted[f"above {best_sign}"]
@@ -181,9 +187,12 @@ class Look:
                 f"with ‹hour›{where}, or ask per day",
                 "hour",
             )
-        numbers = counts.get("readings that are numbers")
-        if rows and numbers is not None and numbers < rows:
-            share = "no reading is a number" if not numbers else f"only {numbers:,} of {rows:,} readings are numbers"
+        numbers, empty = counts.get("readings that are numbers"), counts.get("empty readings", 0)
+        if empty:
+            self.remark(f"{empty:,} of {rows:,} readings are empty: they count nothing", "value")
+        if numbers is not None and numbers < rows - empty:
+            filled = rows - empty
+            share = "no reading is a number" if not numbers else f"only {numbers:,} of {filled:,} readings are numbers"
             where = self._first("value", _reads_number(facts.get("decimal", ".")))
             self.remark(f"{share}{where}; the others are left out: check ‹value› and ‹decimal›", "value")
         if numbers and counts["negative readings"] == numbers:
@@ -215,11 +224,40 @@ class Look:
                 "hold",
                 "population",
             )
+        self._far_off(counts, report)
         if report is not None and not report.used:
             self.remark("no row lies between ‹start› and ‹end›, or none can be read: check both", "start")
         for name in self.missing:
             self.remark(f"‹{name}› is still needed: {_NEEDED[name]}", name)
         return self.said
+
+    def _far_off(self, counts: Mapping[str, Any], report: CuratorReport | None) -> None:
+        """Public numbers far above what the rows come to, and dates of which they say nothing: no error, and costly."""
+        persons, most = counts.get("persons", 0), int(self.facts.get("population", 0))
+        if persons and "maximum" not in self.facts and most >= _FAR * persons:
+            times = most // persons
+            divided = (
+                f": means come out {times:,} times too small" if self.facts.get("measure", "mean") == "mean" else ""
+            )
+            said = f"you say {most:,} persons, {persons:,} {'has' if persons == 1 else 'have'} rows"
+            self.remark(f"{said}{divided}; if fewer are known publicly, give ‹population›", "population")
+        if report is not None and report.cap_times_most >= _FAR:
+            times, unit = report.cap_times_most, self.facts.get("unit")
+            part = f"{float(_exact(self.facts['cap']) / times):.3g}" + (f" {unit}" if unit else "")
+            self.remark(
+                f"no reading comes near ‹cap›: 99 of 100 times a person counts for at most a {times:,}th of it; a cap "
+                f"of about {part} means {times:,} times less noise, if public knowledge speaks for it",
+                "cap",
+            )
+        silent, labels = self.silent
+        if silent and len(silent) < len(labels):
+            filled = sorted(set(range(len(labels))) - set(silent))
+            ends = f"the first that does is {labels[filled[0]]}, the last {labels[filled[-1]]}"
+            self.remark(
+                f"{len(silent):,} of the {len(labels):,} candidates have no rows, or only 0 ({ends}): check "
+                + ("‹start› and ‹end›" if "start" in self.facts else "‹categories›"),
+                "end" if "start" in self.facts else "categories",
+            )
 
     def _first(self, name: str, reads: Callable[[str], bool]) -> str:
         """Where the first unreadable field of a CSV file stands."""
@@ -252,7 +290,7 @@ def _fits(text: str, form: str) -> bool:
 
 def _reads_number(decimal: str) -> Callable[[str], bool]:
     pattern = re.compile(rf"\s*[+-]?(\d+({re.escape(decimal)}\d*)?|{re.escape(decimal)}\d+)([eE][+-]?\d{{1,2}})?\s*")
-    return lambda text: bool(pattern.fullmatch(text))
+    return lambda text: text == "" or bool(pattern.fullmatch(text))
 
 
 def _day(number: Any) -> date:

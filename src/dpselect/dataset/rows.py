@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, SourceError
 
 if TYPE_CHECKING:
     from dpselect.dataset.facts import Facts
@@ -27,6 +27,30 @@ def check(facts: Facts, candidates: Candidates) -> None:
             + ("ask per day" if facts.wide else "name the column of hours with ‹hour›, or ask per day")
             + " (‹every› day)",
             parameter="every" if facts.wide else "hour",
+        )
+    if facts.wide:
+        _refuse_days_without_column(facts, table, candidates)
+
+
+def _refuse_days_without_column(facts: Facts, table: Any, candidates: Candidates) -> None:
+    """Refuses dates before the first column or after the last: all of them would count as 0. Names are public."""
+    from dpselect.tables import Categories, Cycle
+    from dpselect.tables.wide import column_places
+
+    if isinstance(candidates, Categories):
+        return
+    calendar = candidates.calendar if isinstance(candidates, Cycle) else candidates
+    named = column_places(table, facts.question(candidates), calendar).values()
+    labels, first, last = calendar.labels, min(named), max(named)
+    missing = [(0, first - 1, f"begin with ‹start› {labels[first]}")] if first else []
+    if last < len(labels) - 1:
+        missing.append((last + 1, len(labels) - 1, f"end with ‹end› {labels[last]}"))
+    if missing:
+        gaps = [labels[one] if one == other else f"{labels[one]} to {labels[other]}" for one, other, _ in missing]
+        one = len(missing) == 1 and missing[0][0] == missing[0][1]
+        raise SourceError(
+            f"{' and '.join(gaps)} {'has' if one else 'have'} no column, and would count as 0: "
+            + " and ".join(remedy for *_, remedy in missing)
         )
 
 

@@ -19,6 +19,10 @@ from dpselect.tables.rows import described_rows, listed, usable_rows
 
 #: Stands in front of every curator's report.
 SENSITIVE = "sensitive: for the curator only"
+#: How many times too large a cap may be called. Steps this far apart say little of the rows.
+_TIMES = (5, 10, 20, 50, 100, 200, 500, 1000)
+#: Fewer contributions than this have no hundredth.
+_FEW = 100
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -51,6 +55,8 @@ class CuratorReport:
         Pairs of a person and a candidate with at least one row that counts.
     contributions_at_cap
         Of those, the ones that reached the cap.
+    cap_times_most
+        How many times what 99 of 100 contributions come to the cap is at least: 1, 5, 10, 20, 50 ...
     totals_cut
         Candidates whose total was cut because more persons came than the public population.
 
@@ -72,6 +78,7 @@ class CuratorReport:
     users: int = 0
     contributions: int = 0
     contributions_at_cap: int = 0
+    cap_times_most: int = 1
     totals_cut: int = 0
 
     def lines(self) -> tuple[str, ...]:
@@ -108,6 +115,7 @@ def examine(table: Table, question: Question, candidates: Candidates, *, totals_
             users=gathered["person"].nunique(),
             contributions=gathered.count(),
             contributions_at_cap=(gathered["steps"] >= question.grid).sum(),
+            **{f"within {times}": (gathered["steps"] * times <= question.grid).sum() for times in _TIMES},
         ),
         distinct.agg(unique=distinct.count()),
     )
@@ -116,6 +124,11 @@ def examine(table: Table, question: Question, candidates: Candidates, *, totals_
         counted = fetched(part, doing="counting rows for the curator").to_pylist()[0]
         found |= {name: int(number or 0) for name, number in counted.items()}
     found["duplicates"] = found["used"] - found.pop("unique")
+    within = {times: found.pop(f"within {times}") for times in _TIMES}
+    many = found["contributions"] >= _FEW and question.measure != "count"
+    # A grid too coarse to tell such amounts from 0 tells nothing.
+    far = [t for t, held in within.items() if 100 * held >= 99 * found["contributions"] and 10 * t <= question.grid]
+    found["cap_times_most"] = max(far, default=1) if many else 1
     if question.measure == "count":
         found["above_cap"] = found["negative"] = found["contributions_at_cap"] = 0
     return CuratorReport(**found, totals_cut=totals_cut)

@@ -17,7 +17,7 @@ from dpselect.tables.readings import is_written, person_of, reading
 
 def turned_long(table: Table, question: Question, candidates: Candidates) -> Table:
     """One row per person and cell: ``person``, ``stamp``, ``key``, ``reading`` and ``written``."""
-    places = _places(table, question, candidates)
+    places = column_places(table, question, candidates)
     # A column's own number stands in for the raw time: candidate and copy in one integer.
     each = max(Counter(places.values()).values()) + 1
     stamps, seen = dict[str, int](), Counter[int]()
@@ -43,7 +43,7 @@ def turned_long(table: Table, question: Question, candidates: Candidates) -> Tab
     )
 
 
-def _places(table: Table, question: Question, candidates: Candidates) -> dict[str, int]:
+def column_places(table: Table, question: Question, candidates: Candidates) -> dict[str, int]:
     """Which candidate each column belongs to; columns that belong to none are left out."""
     if isinstance(candidates, Categories):
         numbers = {label: number for number, label in enumerate(candidates.labels)}
