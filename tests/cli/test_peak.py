@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dpselect as dp
+from dpselect.errors import InvalidParameter
 
 COLUMNS = (
     *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),
@@ -55,10 +56,11 @@ def test_the_expectation_stands_beside_a_guess_on_screen_and_page(
 ) -> None:
     page = tmp_path / "page.html"
     ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1, "--report", page)
-    assert "Expected: the largest" in " ".join(ran.out.split())
-    assert "<dt>Expected</dt><dd>the largest" in page.read_text()
+    condition = "if the values move over about 1.1 (nothing was said of them): the largest"
+    assert f"Expected: {condition}" in " ".join(ran.out.split())
+    assert f"<dt>Expected</dt><dd>{condition}" in page.read_text()
     for text in (" ".join(ran.out.split()), page.read_text()):
-        assert "(on simulated series that span 1.1, since nothing was said of the values)" in text
+        assert "; if over a tenth of that: the largest" in text
         assert "a guess that looks at no data: the largest 3.23% of the time" in text
 
 
@@ -293,3 +295,86 @@ def test_a_plan_from_numbers_alone_fits_the_table_they_describe(
         promised = (tmp_path / name).read_text()
         (tmp_path / name).write_text(promised.replace("epsilon = 0.09999999999999999", "epsilon = 0.05"))
         assert "its noise costs" in dpselect(*asked, "--plan", tmp_path / name).err  # what is no rounding
+
+
+def test_a_cap_for_a_day_asked_for_hours_is_named_before_anything_is_paid(
+    dpselect: Callable[..., object], tmp_path: Path
+) -> None:
+    rows = tmp_path / "hours.csv"
+    lines = [
+        f"home-{home},2013-01-01 {hour:02d}:00,{9 if hour == 18 else 1}" for home in range(9) for hour in range(24)
+    ]
+    rows.write_text("\n".join(["meter,at,kwh", *lines]) + "\n")
+    asked = ("peak", rows, *COLUMNS, "--population", 9, "--unit", "kWh", "--epsilon", 100, "--every", "hour-of-day")
+    long = dpselect(*asked, "--cap-every", "day", "--json")
+    said = "the cap of 10 kWh is for a day, and one hour takes it whole, with up to 24 times the noise needed"
+    assert said in long.err.splitlines()[0], long.err
+    assert "give such as --cap 1 --cap-every hour" in long.err
+    right = dpselect(*asked, "--cap-every", "hour", "--json")
+    assert "takes it whole" not in right.err
+    # What is expected is that of an hour under a day's cap: far less than under its own.
+    assert long.json["expected_hits"] < right.json["expected_hits"] - 0.2
+    refused = dpselect(*asked[:-3], 0.5, *asked[-2:], "--cap-every", "day")
+    assert (refused.code, "give such as --cap 1 --cap-every hour; nothing was spent" in refused.err) == (2, True)
+
+
+def test_a_ranking_of_which_most_would_be_wrong_is_not_paid_for(
+    dpselect: Callable[..., object], readings: Path
+) -> None:
+    asked = ("peak", readings, *COLUMNS, "--population", 2000, "--top", 5, "--json")
+    refused = dpselect(*asked, "--epsilon", 0.05)
+    assert refused.code == 2
+    assert "fewer than half of the 5 named would belong there" in refused.err
+    assert "would do on such data" in refused.err
+    wanted = refused.err.partition("--epsilon ")[2].partition(" ")[0]
+    enough = dpselect(*asked, "--epsilon", wanted)
+    assert enough.json["expected_overlap"] >= 0.5, enough.err
+    insisted = dpselect(*asked, "--epsilon", 0.05, "--anyway")
+    assert insisted.json["expected_overlap"] < 0.5
+    told = dpselect(*asked[:-1], "--epsilon", wanted)
+    assert "Places are uncertain" in told.out
+    assert "named, " in " ".join(told.out.split())
+
+
+def test_a_dry_run_says_how_much_noise_values_have_and_what_would_be_left(
+    dpselect: Callable[..., object], readings: Path
+) -> None:
+    ledger = readings.parent / "x.ledger"
+    asked = ("peak", readings, *COLUMNS, "--population", 20, "--unit", "kWh", "--epsilon", 10)
+    kept = (*asked, "--ledger", ledger, "--total", 25)
+    absent = dpselect(*kept, "--dry-run")
+    assert (absent.code, ledger.exists()) == (0, False)  # a dry run makes none
+    assert dpselect(*kept).code == 0
+    dry = dpselect(*kept, "--how-much", "--dry-run")
+    assert "Ledger: 15 of 25 left, 5 after this" in dry.err
+    assert "How much: each value comes with ± 0." in dry.err
+    assert " kWh, which holds 95 times of 100" in dry.err
+    assert "too little for this" in dpselect(*kept, "--dry-run", "--from", "2013-01-02", "--epsilon", 20).err
+    margin = [one["amount_margin"] for one in dpselect(*asked, "--how-much", "--dry-run", "--json").lines]
+    assert margin[0] == dpselect(*asked, "--how-much", "--json").json["amount_margin"]
+
+
+@pytest.mark.parametrize(("kwh", "said"), [(0, True), (10, True), (5, False)])
+def test_a_value_at_an_end_of_its_range_is_called_so(
+    dpselect: Callable[..., object], tmp_path: Path, kwh: int, said: bool
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("meter,at,kwh\n" + "".join(f"home-{home},2013-01-20,{kwh}\n" for home in range(20)))
+    asked = ("peak", rows, *COLUMNS, "--population", 20, "--epsilon", 20, "--how-much")
+    told = [" ".join(dpselect(*asked, "--seed", seed).out.split()) for seed in range(12)]
+    # Noise takes a value at an end beyond it half of the time, where it is cut.
+    assert any("is an end of the range: check cap, population and dates" in one for one in told) == said
+
+
+def test_a_file_that_is_not_there_is_named_before_its_columns(dpselect: Callable[..., object], tmp_path: Path) -> None:
+    ran = dpselect("peak", tmp_path / "missing.csv.gz", "--epsilon", ".1")
+    assert (ran.code, "no file matches" in ran.err, "--user" in ran.err) == (2, True, False), ran.err
+
+
+def test_an_epsilon_is_no_percentage(dpselect: Callable[..., object], readings: Path) -> None:
+    ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", "10%")
+    assert (ran.code, "not a percentage: 0.1? Nothing was spent" in ran.err) == (2, True), ran.err
+    with pytest.raises(InvalidParameter, match=r"epsilon must be a number such as 0\.1, not a text"):
+        dp.Dataset(readings, user="meter", time="at", value="kwh", cap=10, population=20).peak(
+            epsilon="10%", start="2013-01-01", end="2013-01-31"
+        )

@@ -7,7 +7,13 @@ from dpselect import GaussianNoisyMax, PermuteAndFlip, QueryFamily
 from dpselect.mechanisms.catalogue import of_kind
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning.knowledge import Model, Profile, made_up
-from dpselect.planning.one_release import blind_accuracy, clearly_better, expected_accuracy, try_selections
+from dpselect.planning.one_release import (
+    blind_accuracy,
+    clearly_better,
+    expected_accuracy,
+    try_selections,
+    with_flat_ends,
+)
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 YEAR = made_up(FAMILY, count=365, public=Model())
@@ -71,3 +77,15 @@ def test_a_public_series_is_taken_as_it_is():
     profile = Profile([0.1, 0.9, 0.2], public=True)
     assert [one.tolist() for one in made_up(FAMILY, count=3, public=profile)] == [[0.1, 0.9, 0.2]]
     assert expected_accuracy(PermuteAndFlip(FAMILY, scale=0.01), made_up(FAMILY, count=3, public=profile)).hits == 1.0
+
+
+def test_many_near_ties_at_the_end_looked_for_are_among_what_is_tried() -> None:
+    """The smallest of a season that is flat below, as heating is in summer, is found far less often than a wave's."""
+    picker = PermuteAndFlip(FAMILY, scale=0.001)
+    for goal in ("largest", "smallest"):
+        made = with_flat_ends(YEAR, goal=goal)
+        assert all((one.min(), one.max()) == (two.min(), two.max()) for one, two in zip(YEAR, made, strict=True))
+        waves, flat = (expected_accuracy(picker, made[first::2], goal=goal) for first in (0, 1))
+        assert flat.hits < waves.hits / 2
+        both = expected_accuracy(picker, made, goal=goal)
+        assert both.fewest_hits <= flat.hits < both.hits < waves.hits

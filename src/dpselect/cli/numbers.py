@@ -10,6 +10,7 @@ from fractions import Fraction
 
 _NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?)")
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
+_PERCENT = re.compile(r"(\d{1,9}(?:\.\d*)?)\s*%")
 _INFINITE = re.compile(r"[+-]?inf(inity)?|[+-]?∞", re.IGNORECASE)
 #: More digits than this are a slip, and would make exact arithmetic slow.
 _LONGEST = 60
@@ -27,6 +28,8 @@ def read_number(text: str) -> Fraction:
     if len(written) > _LONGEST or not _NUMBER.fullmatch(written):
         if _WITH_COMMA.fullmatch(written):
             raise ValueError(f"must have a point before its decimals: {written.replace(',', '.')}")
+        if share := _PERCENT.fullmatch(written):
+            raise ValueError(f"must be a number, not a percentage: {float(share[1]) / 100:g}? Nothing was spent")
         raise ValueError("must be a number such as 12.5, 1e-5 or 1/6946")
     try:
         number = Fraction(written)

@@ -180,7 +180,13 @@ class Table:
             )
         if is_file(data):
             return Dataset.open(data, **facts)  # type: ignore[arg-type]
-        return Dataset(standard_input(self.delimiter) if data == "-" else data, **facts)
+        if data == "-":
+            return Dataset(standard_input(self.delimiter), **facts)
+        for place in places(data):
+            # Before facts that may be wrong because the name is.
+            if "://" not in place and not set(place) & set("*?[") and not Path(place).exists():
+                raise SourceError(f"no file matches {place!r}; check the path")
+        return Dataset(data, **facts)
 
     def given(self) -> dict[str, Any]:
         """What was typed."""

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from dpselect.cli import screen, spent
 from dpselect.cli.knowledge import Knowledge
 from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Selection, Table
-from dpselect.errors import InvalidParameter
+from dpselect.errors import DPSelectError, InvalidParameter
 
 #: Said of facts that were typed: an answer must not say what the rows hold, so it cannot say that they are wrong.
 UNCHECKED = (
@@ -102,6 +102,8 @@ def peak(
 
     In Python: dp.Dataset("readings.parquet", user=…, …).peak(epsilon=0.1, start=…, end=…).
     """
+    from dpselect.cli.application import option_words
+    from dpselect.cli.failures import say
     from dpselect.dataset.file import is_file
 
     dataset = table.dataset(data, run, category=categories.category, every=periods.every)
@@ -109,11 +111,15 @@ def peak(
     candidates = categories.of(dataset, periods)
     with screen.progress("Trying the mechanisms on simulated data"):
         plan = dataset.plan_peak(candidates, compare=run.dry_run, known=knowledge.known(), **asked.given())
+    cost, word = plan.cost(plan.mechanism), option_words(["peak"])
+    for caution in plan.cautions if plan.useful or run.dry_run else ():
+        say(DPSelectError(caution).told(word), as_json=run.as_json, kind="warning")
     if run.dry_run:
         dataset.check(candidates)
         screen.show_peak_plan(plan, as_json=run.as_json)
+        if not run.as_json:
+            spent.say_would_be_left(dataset, cost)
         return
-    cost = plan.cost(plan.mechanism)
     spent.begin(
         cost,
         ledger=dataset.ledger is not None,

@@ -186,6 +186,8 @@ def show_answer(answer: Peak | Watch, *, as_json: bool, named: int | None = None
 
 def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
     """What a peak would cost and how good it would be; nothing was asked."""
+    from dpselect.dataset import how_much
+
     if as_json:
         for record in plan.to_dicts():
             emit(record)
@@ -198,7 +200,12 @@ def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
         note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
     )
     notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
-    for line in (plan.weakness, plan.advice, None if plan.useful else "This would hardly be better than a guess."):
+    amount = None
+    if plan.margin is not None:
+        within = plan.dataset.with_unit(how_much.told(0.0, plan.margin).partition(" ")[2])
+        amount = f"How much: each value comes with {within}, which holds 95 times of 100."
+    futile = None if plan.useful else "This would hardly be better than a guess."
+    for line in (amount, plan.weakness, plan.advice, futile):
         if line is not None:
             notice(line)
 

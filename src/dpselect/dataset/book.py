@@ -111,6 +111,16 @@ def left_in_words(book: Ledger, cost: Any, *, at_most: bool = False) -> str:
     return f"{shown} left, {'at least ' if at_most and more else ''}{more or 'no'} more like this"
 
 
+def would_leave(book: Ledger, cost: Any) -> str:
+    """What is left now, and what an answer of this cost would leave."""
+    balance, total = book.balance(), book.total
+    unit, left = "ρ = " if total.kind == "zcdp" else "", balance.left
+    now = f"{unit}{at_least(total.exact(left))} of {at_least(total.limit)} left"
+    if balance.retired or not total.price(cost) <= left:
+        return f"{now}, too little for this"
+    return f"{now}, {unit}{at_least(total.exact(left - total.price(cost)))} after this"
+
+
 def exact_total(total: Any) -> Fraction:
     """A total as it is written, also where it stands as text in a data-set file."""
     from dpselect.tables.question import exact_number

@@ -260,6 +260,31 @@ class Facts:
             return whole
         return f"{whole}, that of a whole {self.cap_length}"
 
+    def parts_of_cap(self, candidates: Candidates) -> int:
+        """How many candidates the period of the cap holds: 24 hours where it was stated for a day; 1 if no longer."""
+        from dpselect.tables import Categories
+        from dpselect.tables.candidates import length_of, most_held
+
+        if self.cap is None or isinstance(candidates, Categories):
+            return 1
+        return most_held(self.cap_length, length_of(candidates.every))
+
+    def long_cap(self, candidates: Candidates) -> str | None:
+        """What to say of a cap stated for a longer period, which one candidate takes whole: a safe bound, and dear."""
+        from dpselect.tables import Categories
+        from dpselect.tables.candidates import length_of
+
+        parts = self.parts_of_cap(candidates)
+        if parts == 1 or isinstance(candidates, Categories):
+            return None
+        short, stated = length_of(candidates.every), _exact(self.cap)
+        # One may well hold a few times an equal part.
+        such = f"{float(stated) * 2.4 / parts:.2g}"
+        return (
+            f"the cap of {self.with_unit(shown(stated))} is for a {self.cap_length}, and one {short} takes it whole, "
+            f"with up to {parts} times the noise needed; for one {short} give such as ‹cap› {such} ‹cap_every› {short}"
+        )
+
     @property
     def cap_length(self) -> str:
         """The period the cap (or the maximum) is meant for."""

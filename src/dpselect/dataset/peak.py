@@ -137,6 +137,9 @@ class Peak(Answer):
                 "and pay again."
             )
         notes.extend(self._doubts())
+        notes.extend(self._at_an_end())
+        if several:
+            notes.append("Places are uncertain: each is drawn with noise of its own, and the order most of all.")
         if dataset.is_series:
             notes.append("The rows were added up beforehand: the curator vouches for what one person can change.")
         notes.extend(dataset.cautions(plan.candidates))
@@ -160,6 +163,15 @@ class Peak(Answer):
             notes=tuple(notes),
             made=datetime.now(UTC).astimezone(),
         )
+
+    def _at_an_end(self) -> list[str]:
+        """What to say of values with noise that lie at an end of their range."""
+        family = self.plan.public.family
+        ends = {float(end) * self.plan.unit for end in (family.lower, family.upper)}
+        cut = [label for label, amount in zip(self.labels, self.amounts or (), strict=False) if amount in ends]
+        if not cut:
+            return []
+        return [f"The value of {', '.join(cut)} is an end of the range: check cap, population and dates."]
 
     def _doubts(self) -> list[str]:
         """What to say of a population that may not hold; private data is not looked at."""

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: An answer that falls short by more than this share of what a blind guess does is not worth its cost.
 _HARDLY_BETTER = 0.75
+#: Of several that are named at least this share must be expected to belong there: below it most of the list is wrong.
+_HALF = 0.5
 #: How far weekdays are apart where nothing is known, as shares of the cap: a tenth of the usual mean, 0.156 of the cap
 #: (planning.knowledge.USUAL_SPAN), either way. A season moves days by far more, but every weekday has all of it.
 _WEEKDAYS = (0.14, 0.172)
@@ -69,6 +71,10 @@ class PeakPlan:
         How the values of those named are released, where that is asked for, too: at half of ε.
     known : Known
         What was said of the values beforehand.
+    narrow : ExpectedAccuracy or None
+        Where nothing was said: how the mechanism does on values that move over a tenth of what is usual.
+    overlap : float
+        Which share of several that are named is expected to belong to the true ones.
     """
 
     dataset: Dataset
@@ -83,6 +89,8 @@ class PeakPlan:
     top: int = 1
     value: LaplaceRelease | None = None
     known: Known = field(default_factory=Known)
+    narrow: ExpectedAccuracy | None = None
+    overlap: float = 1.0
 
     def __repr__(self) -> str:
         asked = f"{self.goal} of {len(self.candidates):,}" if self.top == 1 else f"{self.top} {self.goal}"
@@ -152,16 +160,23 @@ class PeakPlan:
     @property
     def expectation(self) -> str:
         """How good the answer is expected to be beside a blind guess, in the readings' unit, and what that rests on."""
-        if self.known.like is not None:
-            rest = "if it goes like the public series given"
-        elif self.known.between is not None:
-            low, high = (self.dataset.with_unit(f"{float(end):g}") for end in self.known.between)
-            rest = f"on simulated series between {low} and {high}, as stated"
-        else:
-            span = self.dataset.with_unit(f"{float(np.ptp(self.series[0])) * self.unit:.3g}")
-            rest = f"on simulated series that span {span}, since nothing was said of the values"
+        told = f"{self._told(self.chosen.accuracy)}{self._together}"
         guess = f"a guess that looks at no data: {self._told(self.guess)}"
-        return f"{self._told(self.chosen.accuracy)}; {guess} ({rest})"
+        if self.known.like is not None:
+            return f"{told}; {guess} (if it goes like the public series given)"
+        if self.known.between is not None:
+            low, high = (self.dataset.with_unit(f"{float(end):g}") for end in self.known.between)
+            return f"{told}; {guess} (on simulated series between {low} and {high}, as stated)"
+        span = self.dataset.with_unit(f"{float(np.ptp(self.series[0])) * self.unit:.3g}")
+        narrow = "" if self.narrow is None else f"; if over a tenth of that: {self._told(self.narrow)}"
+        return f"if the values move over about {span} (nothing was said of them): {told}; {guess}{narrow}"
+
+    @property
+    def _together(self) -> str:
+        """How many of several are expected to be right, whatever their order."""
+        if self.top == 1:
+            return ""
+        return f"; of the {self.top} named, {self.top * self.overlap:.1f} are among the {self.top} {self.goal}"
 
     def _told(self, accuracy: ExpectedAccuracy) -> str:
         which = "the " + self.goal if self.top == 1 else "the right one in each place"
@@ -179,7 +194,7 @@ class PeakPlan:
     @property
     def useful(self) -> bool:
         """Whether the answer is expected to be clearly better than a blind guess."""
-        return _is_useful(self.chosen.accuracy, self.guess)
+        return _is_useful(self.chosen.accuracy, self.guess) and self.overlap >= _HALF
 
     @property
     def futility(self) -> str:
@@ -196,18 +211,33 @@ class PeakPlan:
                 told.append(f"{periods} would do at this ‹epsilon›, were they as far apart")
                 break
         remedy = "; ".join(told or ["ask about fewer and longer periods"])
+        what = "the answer would hardly be better than a guess"
+        if _is_useful(self.chosen.accuracy, self.guess):
+            what = f"fewer than half of the {self.top} named would belong there"
+        cap = "".join(f"; {caution}" for caution in self.cautions)
         return (
-            f"the answer would hardly be better than a guess: expected is {self.expectation}; {remedy}, or ask about "
-            "more people; nothing was spent (‹anyway› to insist)"
+            f"{what}; expected: {self.expectation}; {remedy}, or ask about more people{cap}; nothing was spent "
+            "(‹anyway› to insist)"
         )
 
     def _will_do(self, epsilon: float, series: list[FloatArray]) -> bool:
         """Whether a choice at this ε is clearly better than a guess on these series."""
-        from dpselect.planning.one_release import blind_accuracy, try_selections
+        from dpselect.planning.one_release import blind_accuracy, expected_overlap, try_selections
 
         family, name = self.public.family, NAMES[self.mechanism]
         found = try_selections(family, series, epsilon=epsilon, names=[name], goal=self.goal)[name]
-        return _is_useful(found.accuracy, blind_accuracy(family, series, goal=self.goal))
+        if not _is_useful(found.accuracy, blind_accuracy(family, series, goal=self.goal)):
+            return False
+        if self.top == 1:
+            return True
+        top = min(self.top, len(series[0]))
+        return expected_overlap(found.mechanism, series, top=top, goal=self.goal) >= _HALF
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What to know before paying."""
+        told = self.dataset.long_cap(self.candidates)
+        return () if told is None else (told,)
 
     @property
     def unit(self) -> float:
@@ -294,6 +324,7 @@ class PeakPlan:
                 **self.dataset.asked_about(self.candidates),
                 "query_unit": self.unit,
                 **self.expected(tried.accuracy),
+                **({} if self.margin is None else {"amount_margin": self.margin}),
                 **({"advice": self.advice} if name == self.mechanism else {}),
                 **note(self.weakness),
             }
@@ -309,6 +340,8 @@ class PeakPlan:
             "expected_hits_most": accuracy.most_hits,
             "guess_shortfall": self.guess.shortfall,
             "guess_hits": self.guess.hits,
+            **({} if self.narrow is None else {"expected_hits_over_a_tenth": self.narrow.hits}),
+            **({} if self.top == 1 else {"expected_overlap": self.overlap}),
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -348,7 +381,13 @@ def plan_peak(
     """See :meth:`Dataset.plan_peak`."""
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.planning.knowledge import made_up
-    from dpselect.planning.one_release import blind_accuracy, try_selections
+    from dpselect.planning.one_release import (
+        blind_accuracy,
+        expected_accuracy,
+        expected_overlap,
+        try_selections,
+        with_flat_ends,
+    )
 
     if mechanism is not None and mechanism not in NAMES:
         raise refuse("mechanism", mechanism, "one of " + ", ".join(NAMES))
@@ -366,8 +405,13 @@ def plan_peak(
     number = int(one(counts, "top", top, least=1))
     if number > len(public):
         raise refuse("top", top, f"at most the number of candidates, {len(public)}")
+    if isinstance(epsilon, str):
+        raise refuse("epsilon", epsilon, "a number such as 0.1, not a text")
     whole = 0.0 if epsilon is None else no_more_than(epsilon)
-    series = made_up(public.family, count=len(public), public=_supposed(said, public, candidates))
+    supposed = _supposed(said, dataset, public, candidates)
+    series = made_up(public.family, count=len(public), public=supposed)
+    if goal == "smallest" and said.like is None:
+        series = with_flat_ends(series, goal=goal)
     if plan is not None:
         tried = _planned(plan, public, series, goal=goal)
     else:
@@ -378,12 +422,15 @@ def plan_peak(
         found = try_selections(public.family, series, epsilon=each, names=short, goal=goal)
         tried = {short[name]: replace(made, name=short[name]) for name, made in found.items()}
     half = values_named.share(whole, 2)
+    # On equal terms the first in the catalogue's order is used.
+    best = mechanism or min(tried, key=lambda name: tried[name].accuracy.shortfall)
+    picker = tried[best].mechanism
+    tenth = [(values - values.min()) / 10 + values.min() for values in series]
     return PeakPlan(
         dataset=dataset,
         candidates=candidates,
         public=public,
-        # On equal terms the first in the catalogue's order is used.
-        mechanism=mechanism or min(tried, key=lambda name: tried[name].accuracy.shortfall),
+        mechanism=best,
         tried=tried,
         guess=blind_accuracy(public.family, series, goal=goal),
         series=series,
@@ -394,6 +441,8 @@ def plan_peak(
         if how_much
         else None,
         known=said,
+        narrow=expected_accuracy(picker, tenth, goal=goal) if said.nothing else None,
+        overlap=expected_overlap(picker, series, top=number, goal=goal) if number > 1 else 1.0,
     )
 
 
@@ -411,14 +460,20 @@ def _planned(plan: Plan, public: BoundedQuery, series: list[FloatArray], *, goal
     return {name: Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, series, goal=goal))}
 
 
-def _supposed(known: Known, public: BoundedQuery, candidates: Candidates) -> Profile | Model:
-    """What was said of the values, on the scale of the queries; where nothing was, what is usual."""
+def _supposed(known: Known, dataset: Dataset, public: BoundedQuery, candidates: Candidates) -> Profile | Model:
+    """What was said of the values, on the scale of the queries; where nothing was, what is usual.
+
+    Under a cap that was stated for a longer period, what is usual is so many times less: an hour of a day's cap.
+    """
     from dpselect.planning import Model
+    from dpselect.planning.knowledge import USUAL_SPAN
     from dpselect.tables import Cycle
 
-    if not known.nothing or not isinstance(candidates, Cycle) or candidates.every != "weekday":
+    weekdays, parts = isinstance(candidates, Cycle) and candidates.every == "weekday", dataset.parts_of_cap(candidates)
+    if not known.nothing or not (weekdays or parts > 1):
         return known.public(unit=public.natural_unit)
-    low, high = (public.family.lower + end * public.family.width for end in _WEEKDAYS)
+    shares = _WEEKDAYS if weekdays else (0.0, USUAL_SPAN)
+    low, high = (public.family.lower + end * public.family.width / parts for end in shares)
     return Model(low=low, high=high)
 
 
