@@ -99,7 +99,7 @@ def test_the_budget_named_in_a_refusal_does_and_much_less_does_not() -> None:
 
 def test_what_is_left_of_a_ledger_is_told_with_what_it_would_give() -> None:
     line = planned(budget=5).asked
-    for left, said in ((1.0, "a budget of 1 would do: expected is F1"), (0.01, "hardly be better"), (0.0, "nothing")):
+    for left, said in ((1.0, "a budget of 1 would do: if 10% are above"), (0.01, "hardly be better"), (0.0, "nothing")):
         assert said in with_what_is_left(line, FAMILY, questions=365, unit=Fraction(1), left=left)
 
 

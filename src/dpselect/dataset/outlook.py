@@ -174,5 +174,5 @@ def with_what_is_left(line: Line, family: QueryFamily, *, questions: int, unit: 
     if found is None:
         return "no value can be on both sides of the line"
     if found[1].useful:
-        return f"a budget of {at_least(left)} would do: expected is {found[1].in_words}"
-    return f"what is left would hardly be better than a guess: expected is {found[1].in_words}"
+        return f"a budget of {at_least(left)} would do: {found[1].in_words}"
+    return f"what is left would hardly be better than a guess: {found[1].in_words}"
