@@ -88,18 +88,26 @@ def watched(start: Any = DAYS[0], end: Any = DAYS[-1], every: Any = None, **line
     return key_of(written("question", question), None)
 
 
-def test_the_same_watch_typed_otherwise_is_the_same_question() -> None:
-    asked = watched()
-    assert watched(threshold=0.5, budget=Fraction(1)) == asked
+@pytest.mark.parametrize("mechanism", ["exponential", "set"])
+def test_the_same_watch_typed_otherwise_is_the_same_question(mechanism: str) -> None:
+    asked = watched(mechanism=mechanism)
+    assert watched(threshold=0.5, budget=Fraction(1), mechanism=mechanism) == asked
     for knowledge in ({"expect": 0.1}, {"expect": Fraction(1, 10)}, {"expect": 3}, {"between": (0, 2)}):
-        assert watched(known=Known(**knowledge)) == asked, "what is known beforehand is no part of the question"
+        found = watched(known=Known(**knowledge), mechanism=mechanism)
+        assert found == asked, "what is known beforehand is no part of the question"
     for start, end in (("20130101", "2013-01-31"), (date(2013, 1, 1), date(2013, 1, 31)), ("2013-01", "2013-01")):
-        assert watched(start, end, "day") == asked
+        assert watched(start, end, "day", mechanism=mechanism) == asked
     planned = dp.Dataset(rows(), **(HOMES | {"population": 5000})).plan(
-        threshold=0.5, budget=1, start=DAYS[0], end=DAYS[-1]
+        threshold=0.5, budget=1, start=DAYS[0], end=DAYS[-1], mechanism=mechanism
     )
     assert watched(threshold=None, budget=None, plan=planned.settings) == asked
-    assert watched(mechanism="exponential") == asked, "as the planner chooses"
+
+
+def test_all_at_once_and_one_by_one_are_two_questions() -> None:
+    """Each is charged in its own way: neither is ever taken for the other, whichever the planner chooses."""
+    at_once, one_by_one = watched(mechanism="set"), watched(mechanism="exponential")
+    assert at_once != one_by_one
+    assert watched() in (at_once, one_by_one)
 
 
 @pytest.mark.parametrize(

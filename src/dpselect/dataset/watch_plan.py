@@ -194,8 +194,9 @@ class WatchPlan:
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, without places, and the same however it was typed.
 
-        What was known beforehand, and the noise that the planner chose for it, are no part of the question: whoever
-        asks the same again finds the first answer. Noise that was stated by hand is.
+        What was known beforehand, and the scales that the planner chose for it, are no part of the question: whoever
+        asks the same again finds the first answer. Noise that was stated by hand is, and so is whether all are named at
+        once or one by one, which are charged in different ways.
         """
         family, dataset = self.settings.family, self.dataset
         return {
