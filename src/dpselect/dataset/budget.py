@@ -38,16 +38,21 @@ class Budget:
         self._lock = threading.RLock()
         self._process = owned_here(self)
 
-    def charge(self, epsilon: float, delta: float = 0.0) -> None:
-        """Counts an answer that is about to be drawn."""
-        from dpselect.composition.exact_sum import in_units
+    def refuse_children(self) -> None:
+        """Refuses in a forked child, before it touches an engine whose threads stayed with its parent."""
         from dpselect.noise.entropy import process
-        from dpselect.report.rounding import at_least, at_most
 
         if self._process != process():
             raise StateRefused(
                 "this budget belongs to the process that made it; ask there, or keep a ledger, which processes share"
             )
+
+    def charge(self, epsilon: float, delta: float = 0.0) -> None:
+        """Counts an answer that is about to be drawn."""
+        from dpselect.composition.exact_sum import in_units
+        from dpselect.report.rounding import at_least, at_most
+
+        self.refuse_children()
         if delta > 0 and self.total < math.inf:
             raise InvalidParameter(NO_DELTA.format("this data set's"), parameter="delta")
         with self._lock:

@@ -127,6 +127,7 @@ class Dataset(Facts):
         With a ledger the same question finds its first answer and costs nothing; with another ``key``, or ``afresh``,
         it is drawn and paid again.
         """
+        self._refuse_children()
         where = {name: asked.pop(name) for name in ("start", "end", "every", "categories") if name in asked}
         plan = self.plan_peak(self.candidates(**where), epsilon=epsilon, goal=goal, **asked)
         return plan.ask(anyway=anyway, key=key, afresh=afresh)
@@ -197,6 +198,7 @@ class Dataset(Facts):
         """
         from dpselect.dataset.line import Line
 
+        self._refuse_children()
         if line is None:
             line = Line(threshold=threshold, budget=budget, known=known or Known(), how_much=how_much)
         else:
@@ -262,8 +264,13 @@ class Dataset(Facts):
             return None
         return open_book(self.ledger, name=self.name, total=self.total, described=self._described)
 
+    def _refuse_children(self) -> None:
+        if self.ledger is None:
+            self.budget.refuse_children()
+
     def check(self, candidates: Candidates) -> None:
         """Opens the table for its column names only, and refuses what is missing."""
+        self._refuse_children()
         rows.check(self, candidates)
 
     def read(self, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
