@@ -212,7 +212,8 @@ class Peak(Answer):
         entries = [(f"Place {place + 1}", self._told(place)) for place in range(1, len(self.labels))]
         if self.amounts is not None:
             entries.append(("How much", how_much.MEANING))
-        return (*entries, ("Expected", f"{self.plan.expectation}."))
+        said = self.plan.expectation
+        return (*entries, ("Expected", f"{said[0].upper()}{said[1:]}."))
 
 
 def ask(plan: PeakPlan, *, progress: Callable[[float], None] | None, key: str | None, afresh: bool) -> Peak:

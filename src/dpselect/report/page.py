@@ -117,7 +117,8 @@ def _spending(spending: Spending | None) -> str:
     if len(spending.spent) < 2:
         return f'<p class="small">Cost: ε = {spent}.</p>'
     words = f'<p class="small">Spent ε = {spent} of {at_most(spending.budget)}.</p>'
-    return f"{_strip(spending)}<figure>{svg(spending_chart(spending))}</figure>{words}"
+    grew = len(set(spending.spent)) > 1  # all at once: there is nothing to draw
+    return f"{_strip(spending)}{f'<figure>{svg(spending_chart(spending))}</figure>' if grew else ''}{words}"
 
 
 def _meter(spent: float, total: float) -> str:
@@ -130,7 +131,7 @@ def _strip(spending: Spending) -> str:
     if not 2 <= len(spending.labels) <= _MOST_CELLS:
         return ""
     drawn = strip_svg(spending.labels, above=spending.above, answered=len(spending.spent))
-    pale = " Pale: not asked, the budget had ended." if len(spending.spent) < len(spending.labels) else ""
+    pale = " Empty: not asked, the budget had ended." if len(spending.spent) < len(spending.labels) else ""
     return f"<figure>{drawn}<figcaption>Filled: answered above the line.{pale}</figcaption></figure>"
 
 
