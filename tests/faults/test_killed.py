@@ -288,7 +288,7 @@ def test_a_disk_that_fills_up_lets_no_answer_out_that_the_ledger_lacks(tables, t
         assert {line["ledger_entry"] for line in printed} <= ends
 
 
-PLAN = ["plan", "--candidates", "9", "--epsilon", "1", "--sensitivity", "1/10", "--only", "permute-and-flip"]
+PLAN = ["plan", "--candidates", "9", "--epsilon", "4", "--sensitivity", "1/10", "--only", "permute-and-flip"]
 
 
 @pytest.mark.parametrize("what", ["plan", "data-set file"])
