@@ -123,6 +123,7 @@ def test_names_like_paths_are_answered_and_not_written(
         assert ledger.verify().holds
 
 
+@pytest.mark.slow
 def test_an_answer_that_may_not_fit_an_entry_is_refused_before_the_charge(tmp_path: Path) -> None:
     import pyarrow
 

@@ -56,7 +56,7 @@ def test_the_expectation_stands_beside_a_guess_on_screen_and_page(
 ) -> None:
     page = tmp_path / "page.html"
     ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1, "--report", page)
-    condition = "if the values move over about 1.1 (nothing was said of them): the largest"
+    condition = "If the values move over about 1.1 (nothing was said of them): the largest"
     assert f"Expected: {condition}" in " ".join(ran.out.split())
     assert f"<dt>Expected</dt><dd>{condition}" in page.read_text()
     for text in (" ".join(ran.out.split()), page.read_text()):

@@ -387,6 +387,7 @@ def test_categories_of_a_series_already_added_up_are_compared(backend: str) -> N
         dp.Dataset(rows, value="visits", maximum=100, population=100)
 
 
+@pytest.mark.slow
 def test_the_values_of_days_above_a_line_lie_within_their_margin_as_often_as_promised() -> None:
     """Each by noise that is drawn after the names, so being named does not change how often."""
     data = homes(entropy=SeededEntropy(5))

@@ -251,6 +251,7 @@ def no_room(size=0):
     return {"preexec_fn": limit}
 
 
+@pytest.mark.slow
 def test_a_reader_that_left_changes_nothing_in_the_ledger(tables, tmp_path):
     place = tmp_path / "homes.ledger"
     here, there = os.pipe()
