@@ -83,6 +83,7 @@ def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> No
     assert outlook.prediction.score >= outlook.guess + CLEARLY_BETTER * (1 - outlook.guess)
 
 
+@pytest.mark.slow
 def test_the_budget_named_in_a_refusal_does_and_much_less_does_not() -> None:
     told = remedy(planned(budget=0.01).asked, FAMILY, questions=365, unit=Fraction(1), whole=False, period="day")
     enough = Fraction(told.split("a budget of ")[1].split()[0])

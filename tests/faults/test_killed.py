@@ -306,6 +306,7 @@ def test_a_file_without_room_is_told_and_not_left_half(readings, tmp_path, what)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_file_cut_short_or_replaced_is_refused_or_answered(readings, tmp_path):
     content = readings.read_bytes()[:200_000]
     changing = tmp_path / "changing.csv"

@@ -157,6 +157,22 @@ class TestRelease:
         exact = [Fraction(9, 10) if place % 9 == 0 else Fraction(1, 10) for place in range(365)]
         assert (found.release(exact, entropy=SeededEntropy(3)).above == (values >= 0.5)).all()
 
+    def test_the_line_has_its_noise(self):
+        """A value one scale above the line is named unless the line moves above it: 1 − e^(−1)/2 of the time."""
+        wide = QueryFamily(lower=0, upper=1, sensitivity=1e-2, monotone=True)
+        found = SetAboveThreshold(wide, threshold=0.5, scale=1e-4, scale_threshold=0.1)
+        named = sum(found.release([0.6], entropy=SeededEntropy(seed)).above[0] for seed in range(3000))
+        assert named / 3000 == pytest.approx(1 - math.exp(-1) / 2, abs=4 * 0.0071)
+
+    def test_a_release_has_the_law_of_its_scale(self):
+        found = SetAboveThreshold(EITHER_WAY, threshold=0.5, scale=0.25, prior=(2, 5))
+        expected = law((-0.2, 0.1, 0.4), scale=0.25, prior=(2, 5))
+        seen = dict.fromkeys(expected, 0)
+        for seed in range(3000):
+            seen[tuple(found.release([0.3, 0.6, 0.9], entropy=SeededEntropy(seed)).above.tolist())] += 1
+        assert fit(seen, expected) > 1e-4
+        assert fit(seen, law((-0.2, 0.1, 0.4), scale=0.125, prior=(2, 5))) < 1e-9
+
     def test_a_seed_is_told(self):
         found = SetAboveThreshold.calibrated(EITHER_WAY, threshold=0.5, epsilon=1.0, candidates=2)
         first, again = (found.release([0.2, 0.5], entropy=SeededEntropy(9)) for _ in range(2))

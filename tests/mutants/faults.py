@@ -26,6 +26,7 @@ LOSSES = "tests/privacy/test_losses.py"
 BOUNDS = "tests/privacy/test_guarantees.py"
 FAMILY = "tests/privacy/test_family.py"
 MECHANISMS = "tests/mechanisms/test_privacy.py"
+SETS = "tests/mechanisms/test_set_above_threshold.py"
 RUNS = "tests/mechanisms/test_runs.py"
 VALUES = "tests/mechanisms/test_values.py"
 DISCRETE = "tests/mechanisms/test_discrete.py"
@@ -65,6 +66,7 @@ COSTS, SUMS, STATE, METER = (
     "composition/odometer.py",
 )
 GAUSSIAN, RELEASES = "mechanisms/gaussian_above_threshold.py", "mechanisms/release.py"
+WHOLE_SET = "mechanisms/set_above_threshold.py"
 
 FAULTS = [
     # What a question may cost, and whether it is counted.
@@ -233,7 +235,6 @@ FAULTS = [
         "return self.upper if number > self.upper else number",
         "return number",
         CLIPPED,
-        quick=True,
     ),
     fault(
         "an own threshold is not clipped below",
@@ -569,5 +570,35 @@ FAULTS = [
         "return round_up(self._first + self._ladder[rare])",
         "return round_up(self._ladder[rare])",
         RATION,
+    ),
+    # A whole set.
+    fault(
+        "the line of a whole set has no noise",
+        WHOLE_SET,
+        "        if self.scale_threshold:\n            level +=",
+        "        if False:\n            level +=",
+        SETS,
+        quick=True,
+    ),
+    fault(
+        "a whole set is drawn with half its noise",
+        WHOLE_SET,
+        "scale=float(grid.in_steps(self.scale)), prior",
+        "scale=0.5 * float(grid.in_steps(self.scale)), prior",
+        SETS,
+    ),
+    fault(
+        "the sum of the weights of a whole set costs nothing",
+        WHOLE_SET,
+        "each, line = 2 * half / grid.in_steps(self.scale), half",
+        "each, line = half / grid.in_steps(self.scale), half",
+        SETS,
+    ),
+    fault(
+        "free values of a whole set are coins, whatever the prior",
+        WHOLE_SET,
+        "tally = int(above[max(wrong, 0)]) + prior[0]",
+        "tally = (len(over) - max(wrong, 0) + sum(prior)) // 2",
+        SETS,
     ),
 ]

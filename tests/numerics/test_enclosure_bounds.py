@@ -177,6 +177,7 @@ def whole_domain_case(draw: random.Random) -> tuple[list[int], list[float], list
     return counts, [slope, -slope], offsets, [below * shift, above * shift]
 
 
+@pytest.mark.slow
 def test_more_effort_stays_inside_over_the_whole_domain() -> None:
     draw = random.Random(20240)
     for _ in range(60):
