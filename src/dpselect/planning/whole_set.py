@@ -67,13 +67,9 @@ def _built(job: Job, parameters: Mapping[str, Parameter], epsilon: float) -> Set
 def _simulated(mechanism: SetAboveThreshold, values: FloatArray, *, passes: int, seed: int) -> Passes:
     """The mechanism in doubles, many times over: the same classes and the same urn, without its care for rounding."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x53]))
-    drawn = np.concatenate(
-        [
-            _drawn(mechanism, values, min(step, passes - start), generator)
-            for step in (max(1, (1 << 18) // len(values)),)
-            for start in range(0, passes, step)
-        ]
-    )
+    step = max(1, (1 << 18) // len(values))
+    blocks = [_drawn(mechanism, values, min(step, passes - at), generator) for at in range(0, passes, step)]
+    drawn = np.concatenate(blocks)
     truth = values >= mechanism.threshold
     hits, claimed = (part.sum(axis=1)[None].astype(np.float64) for part in (drawn[:, truth], drawn))
     answered = np.full(hits.shape, float(len(values)))
