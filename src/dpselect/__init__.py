@@ -28,7 +28,8 @@ _HOMES = {entry.class_name: entry.home for entry in CATALOGUE} | {
         "dataset": "Dataset Known Line",
         "errors": "BudgetExhausted DPSelectError DPSelectWarning InvalidData InvalidParameter NotPublic "
         "SensitivityClipped SourceError StateRefused",
-        "mechanisms.outcomes": "Selection Verdict",
+        "mechanisms.run": "Verdict",
+        "mechanisms.selection": "Selection",
         "noise.entropy": "SeededEntropy",
         "numerics.enclosure": "Enclosure",
         "privacy.family": "QueryFamily",
@@ -72,10 +73,10 @@ if TYPE_CHECKING:
     from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold as LaplaceAboveThreshold
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold as GaussianAboveThreshold
     from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax as GaussianNoisyMax
-    from dpselect.mechanisms.outcomes import Selection as Selection
-    from dpselect.mechanisms.outcomes import Verdict as Verdict
     from dpselect.mechanisms.release import GaussianRelease as GaussianRelease
     from dpselect.mechanisms.release import LaplaceRelease as LaplaceRelease
+    from dpselect.mechanisms.run import Verdict as Verdict
+    from dpselect.mechanisms.selection import Selection as Selection
     from dpselect.mechanisms.set_above_threshold import SetAboveThreshold as SetAboveThreshold
     from dpselect.noise.entropy import SeededEntropy as SeededEntropy
     from dpselect.numerics.enclosure import Enclosure as Enclosure

@@ -133,6 +133,13 @@ def one(check: Callable[..., FloatArray], name: str, value: object, **rules: int
     return float(array)
 
 
+def flag(name: str, value: object) -> bool:
+    """``True`` or ``False`` itself; what only counts as true is refused."""
+    if not isinstance(value, bool):
+        raise refuse(name, value, "True or False")
+    return value
+
+
 def broadcast(**arrays: FloatArray) -> list[FloatArray]:
     """The arrays in one shape; refuses shapes that do not fit together.
 

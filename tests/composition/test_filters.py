@@ -36,7 +36,7 @@ from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.outcomes import Selection
+from dpselect.mechanisms.selection import Selection
 from dpselect.privacy.conversions import pure_to_gaussian
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss

@@ -18,7 +18,7 @@ from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.loss_table import LossTable, loss_table
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Verdict
 from dpselect.privacy.family import QueryFamily
 
 #: Where an interruption is tried: all that keeps count of what was asked.

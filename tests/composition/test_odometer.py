@@ -18,7 +18,7 @@ from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.outcomes import Selection
+from dpselect.mechanisms.selection import Selection
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 

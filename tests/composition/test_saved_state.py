@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpselect.composition import GaussianFilter, PureFilter, RepairedReportingFilter, SparseVector
-from dpselect.composition.signed_state import digest
+from dpselect.composition.saved_state import digest
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold

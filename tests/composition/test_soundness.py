@@ -20,7 +20,7 @@ from dpselect.composition import PublishedReportingFilter, PureFilter, RepairedR
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.family import QueryFamily

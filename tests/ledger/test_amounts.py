@@ -22,7 +22,7 @@ from dpselect.dataset.watch_plan import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Amounts, Ledger, Total
 from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, promised, shown_down, shown_up, units_up
-from dpselect.mechanisms.outcomes import Selection
+from dpselect.mechanisms.selection import Selection
 from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import no_more_than
 

@@ -25,7 +25,7 @@ from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
 from dpselect.ledger.stretches import Stretches
-from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.planning import Plan
 from dpselect.privacy.loss import Loss

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, finite, one, positive, refuse
-from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Verdict
 from dpselect.noise.quantiles import NORMAL, Law
 
 #: Beyond so many scales on either side every law here has less than 1e-17 left.

@@ -20,8 +20,8 @@ from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax,
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.outcomes import Verdict
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
+from dpselect.mechanisms.run import Verdict
 from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.release import Grid, discrete_gaussian_delta, gaussian_release_rho, is_smooth

@@ -19,8 +19,7 @@ from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.outcomes import Verdict
-from dpselect.mechanisms.run import Run
+from dpselect.mechanisms.run import Run, Verdict
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.family import QueryFamily

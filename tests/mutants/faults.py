@@ -58,11 +58,11 @@ def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = F
 REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
 RUN, PAID_RUN = "mechanisms/run.py", "composition/budgeted_run.py"
 MANY_FILE, PAID_RUNS = "composition/many.py", "composition/paid_runs.py"
-VECTOR, CLIP = "composition/sparse_vector.py", "composition/clipping.py"
+VECTOR, CLIP = "composition/sparse_vector.py", "mechanisms/values.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
     "composition/exact_sum.py",
-    "composition/signed_state.py",
+    "composition/saved_state.py",
     "composition/odometer.py",
 )
 GAUSSIAN, RELEASES = "mechanisms/gaussian_above_threshold.py", "mechanisms/release.py"

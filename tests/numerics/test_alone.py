@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpselect.numerics import alone, normal, rule, settle, strip, sums
+from dpselect.numerics import alone, normal, rule, settle, strip
 from dpselect.numerics.factors import Factor, exchanged
 from dpselect.numerics.normal import log_cdf_and_hazard
 from dpselect.numerics.pair import exact
@@ -94,9 +94,9 @@ def test_what_follows_from_the_sums_agrees():
     rng = np.random.default_rng(5)
     for _ in range(200):
         whole, gain = 10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-6, 0.5)
-        found = sums.Sums(whole, whole * 10 ** rng.uniform(-14, 0.2), gain, gain * 10 ** rng.uniform(-14, 0))
+        found = rule.Sums(whole, whole * 10 ** rng.uniform(-14, 0.2), gain, gain * 10 ** rng.uniform(-14, 0))
         value, error = alone.ratio_of_one(found)
-        values, errors = sums.ratio_from(sums.Sums(*(np.array([part]) for part in found)))
+        values, errors = rule.ratio_from(rule.Sums(*(np.array([part]) for part in found)))
         assert (value, error) == (pytest.approx(values[0], rel=1e-12), pytest.approx(errors[0], rel=1e-9))
 
 

@@ -8,7 +8,7 @@ from scipy.special import log_ndtr
 from dpselect.numerics import normal, strip
 from dpselect.numerics.alone import log_cdf_error_of_one
 from dpselect.numerics.pair import LEFT_OFF, Pair, difference, line, quotient
-from dpselect.numerics.sums import STEP_UNITS
+from dpselect.numerics.rule import STEP_UNITS
 from dpselect.privacy.zhu_wang import log_negative_moment
 
 U = 2.0**-53

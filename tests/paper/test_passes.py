@@ -16,7 +16,7 @@ from dpselect.composition import PublishedReportingFilter, RepairedReportingFilt
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.paper.passes import (
     Passes,

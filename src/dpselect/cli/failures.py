@@ -16,7 +16,6 @@ from contextlib import suppress
 
 from dpselect.cli import output, screen, spent
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
-from dpselect.extras import missing_extra
 from dpselect.secrets import without_secrets
 
 #: Options that people type and that are called otherwise here.
@@ -145,7 +144,7 @@ def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
             misused = f"{verb} has no {typed}; give {meant}, the most its answer may cost"
         say(f"{one_line(misused).rstrip('.')} (see {chain} --help)", as_json=as_json)
         return BAD_INPUT
-    if told := missing_extra(failure):
+    if told := _missing_extra(failure):
         say(told, as_json=as_json)
         return BAD_INPUT
     if isinstance(failure, MemoryError):
@@ -160,3 +159,32 @@ def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
             as_json=as_json,
         )
     return FAULT
+
+
+#: Which extra of the package brings a library.
+_EXTRAS = {
+    "matplotlib": "plots",
+    "ibis": "tables",
+    "duckdb": "tables",
+    "pyarrow": "tables",
+    "polars": "polars",
+    "pyspark": "spark",
+    "pandas": "paper",
+    "mpmath": "paper",
+    "pooch": "paper",
+    "rich": "cli",
+    "cupy": "gpu",
+}
+
+
+def _missing_extra(failure: BaseException) -> str | None:
+    """One line on what to install for a library that was not found, or ``None`` where it is not one of ours.
+
+    >>> _missing_extra(ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib.pyplot"))
+    'this needs matplotlib, which is not installed; install dpselect[plots]'
+    """
+    if not isinstance(failure, ModuleNotFoundError) or not failure.name:
+        return None
+    library = failure.name.partition(".")[0]
+    extra = _EXTRAS.get(library)
+    return extra and f"this needs {library}, which is not installed; install dpselect[{extra}]"

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray, counts, one, positive, refuse
+from dpselect.checks import FloatArray, counts, flag, one, positive
 from dpselect.composition.budgeted_run import ROUNDING
-from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import InvalidData
-from dpselect.mechanisms.outcomes import Noise, noise_of
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues
+from dpselect.mechanisms.mechanism import Noise, noise_of
+from dpselect.mechanisms.values import Clip, Clipper, OutsidePolicy, PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.rows import NOT_ASKED, ThresholdRows, VerdictRows, scan_rows
 from dpselect.numerics.pair import total as two_sum
@@ -72,13 +71,11 @@ def run_sparse_vectors(
     """
     check_watcher(watcher)
     limit, noise = one(positive, "budget", budget), noise_of(entropy)
-    if not isinstance(resample, bool):
-        raise refuse("resample", resample, "True or False")
     door = Clipper(watcher, clip=clip, outside=outside)
     streams = _streams(door, values, times)
     verdicts = np.full(streams.shape, NOT_ASKED, dtype=np.int8)
     spent = np.empty(len(streams))
-    answer = _resampled if resample else _kept
+    answer = _resampled if flag("resample", resample) else _kept
     for start in range(0, len(streams), _ROWS):
         block = slice(start, start + _ROWS)
         spent[block] = answer(door.clipped, streams[block], verdicts[block], limit, entropy)

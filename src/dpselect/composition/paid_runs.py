@@ -11,9 +11,8 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import one, positive, refuse
+from dpselect.checks import flag, one, positive, refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RationedRun, RunPlan, check_fits
-from dpselect.composition.clipping import Clip, Clipper
 from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.composition.filter import Filter, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
@@ -21,8 +20,8 @@ from dpselect.composition.ration import Ration
 from dpselect.composition.realised import PureFilter
 from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
-from dpselect.mechanisms.outcomes import Noise, noise_of
-from dpselect.mechanisms.values import OutsidePolicy
+from dpselect.mechanisms.mechanism import Noise, noise_of
+from dpselect.mechanisms.values import Clip, Clipper, OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here, process
 from dpselect.privacy.loss import RealisedLoss
 
@@ -68,9 +67,7 @@ class PaidRuns:
         ration: Ration | None = None,
     ) -> tuple[Clipper, RunPlan]:
         cap = check_watcher(watcher, horizon)
-        if not isinstance(resample, bool):
-            raise refuse("resample", resample, "True or False")
-        if not resample and not self._filter.covers_kept_threshold:
+        if not flag("resample", resample) and not self._filter.covers_kept_threshold:
             raise refuse("resample", resample, f"True with {type(self._filter).__name__}, whose runs end at a ⊤")
         if ration is not None:
             _check_ration(ration, watcher, self._filter, resample=resample, horizon=horizon)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from dpselect.composition.filter import State
 from dpselect.composition.many import run_sparse_vectors
 from dpselect.composition.paid_runs import PaidRuns, forked
-from dpselect.composition.saved_state import SavedVector
-from dpselect.composition.signed_state import signed, verified
+from dpselect.composition.saved_state import SavedVector, signed, verified
 from dpselect.composition.transcript import Transcript
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
-from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.values import PrivateValues
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
 
@@ -177,7 +176,7 @@ class SparseVector(PaidRuns):
     run_many = staticmethod(run_sparse_vectors)
 
     def save(self, *, key: bytes | None = None) -> str:
-        """The state of the budget as JSON; :mod:`dpselect.composition.signed_state` says what its digest protects.
+        """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.
 
         Answers given after saving are not in it: save after each answer, before showing it, or :meth:`close` first.
         Refused where other sparse vectors share the filter and are open, or where another one was saved: each saved

@@ -23,7 +23,7 @@ from dpselect.report.rounding import at_most
 from dpselect.report.words import plural
 
 if TYPE_CHECKING:
-    from dpselect.mechanisms.outcomes import Noise
+    from dpselect.mechanisms.mechanism import Noise
     from dpselect.report.record import Entry
     from dpselect.tables import BoundedQuery, CuratorReport
 

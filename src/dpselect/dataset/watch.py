@@ -17,7 +17,7 @@ from dpselect.dataset.book import NOBODY_REMEMBERS
 from dpselect.dataset.watch_words import noise, report
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, StateRefused, refuse_given
-from dpselect.mechanisms.outcomes import Verdict
+from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most

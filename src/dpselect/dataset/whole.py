@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import BudgetExhausted, StateRefused
-from dpselect.mechanisms.outcomes import Noise, Verdict, noise_of
+from dpselect.mechanisms.mechanism import Noise, noise_of
+from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 
 if TYPE_CHECKING:

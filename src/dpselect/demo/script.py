@@ -17,7 +17,7 @@ from dpselect.dataset.book import open_book
 from dpselect.dataset.file import FILE, file_text
 from dpselect.demo.city import FIRST_DAY, simulate_city
 from dpselect.errors import InvalidParameter, LedgerError, SourceError
-from dpselect.mechanisms.outcomes import Noise
+from dpselect.mechanisms.mechanism import Noise
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.privacy.classical import upward
 from dpselect.report.guarantee import Guarantee

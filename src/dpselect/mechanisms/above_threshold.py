@@ -10,13 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import FloatArray, broadcast, counts, finite, one, positive, refuse
+from dpselect.checks import FloatArray, broadcast, counts, finite, flag, one, positive, refuse
 from dpselect.errors import InvalidData, StateRefused
 from dpselect.mechanisms.catalogue import by_short_name
-from dpselect.mechanisms.mechanism import Mechanism
-from dpselect.mechanisms.outcomes import noise_of
+from dpselect.mechanisms.mechanism import Mechanism, noise_of
 from dpselect.mechanisms.run import Run, Runs
-from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
+from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, check_outside
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
@@ -177,10 +176,7 @@ class AboveThreshold(Mechanism):
         True
         """
         noise = noise_of(entropy)
-        _check_resample(resample)
-        if not isinstance(outside, str) or outside not in ("refuse", "clip"):
-            raise refuse("outside", outside, '"refuse" or "clip"')
-        run = Run(self, resample=resample, outside=outside, noise=noise)
+        run = Run(self, resample=flag("resample", resample), outside=check_outside(outside), noise=noise)
         owned_here(run)
         run.draw(entropy=entropy)
         return run
@@ -196,13 +192,12 @@ class AboveThreshold(Mechanism):
     ) -> Runs:
         """``times`` independent runs over the same values, doubles only: for simulations."""
         noise = noise_of(entropy)
-        _check_resample(resample)
+        until: Until = "first" if flag("resample", resample) else "all"
         admitted = admit(values, family=self.family, outside=outside)
         number = int(one(counts, "times", times, least=1))
         if not isinstance(admitted, np.ndarray):
             raise InvalidData("values must be doubles, or integers within ±2**53, to be asked many times at once")
         rows = np.broadcast_to(admitted, (number, len(admitted)))
-        until: Until = "first" if resample else "all"
         verdicts = scan_rows(rows, **self.noise_setting, entropy=entropy, until=until)
         return Runs.priced(self, verdicts, noise=noise)
 
@@ -210,8 +205,3 @@ class AboveThreshold(Mechanism):
 def _kinds() -> list[tuple[str, Any]]:
     """The mechanisms that can be saved, by their short names."""
     return [(name, entry.mechanism()) for name, entry in by_short_name("above-threshold").items()]
-
-
-def _check_resample(resample: bool) -> None:
-    if not isinstance(resample, bool):
-        raise refuse("resample", resample, "True or False")

@@ -1,15 +1,34 @@
-"""What every mechanism is: queries of one family, and noise of one law with a scale or two."""
+"""What every mechanism is: queries of one family, and noise of one law with a scale or two, private or reproducible."""
 
 from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from dpselect.checks import one, positive
-from dpselect.noise.quantiles import Law
+from dpselect.checks import one, positive, refuse
 from dpselect.privacy.family import QueryFamily, check_family
+
+if TYPE_CHECKING:
+    from dpselect.noise.entropy import Entropy
+    from dpselect.noise.quantiles import Law
+
+#: ``private`` when the noise came from the operating system, ``reproducible`` when a seed was passed: a
+#: reproducible answer can be undone by whoever knows the seed and must not be shown as private.
+Noise: TypeAlias = Literal["private", "reproducible"]
+
+
+def noise_of(entropy: Entropy) -> Noise:
+    """What noise from this source may be called.
+
+    >>> from dpselect.noise.entropy import SeededEntropy
+    >>> noise_of(SeededEntropy(1))
+    'reproducible'
+    """
+    if isinstance(entropy, type) or not hasattr(entropy, "words"):
+        raise refuse("entropy", entropy, "left out, or SeededEntropy(seed) for a reproducible answer")
+    return "private" if entropy.private else "reproducible"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.checks import FloatArray, counts, one, positive, probability, unwrap
-from dpselect.mechanisms.mechanism import Mechanism
-from dpselect.mechanisms.outcomes import Noise, noise_of
+from dpselect.mechanisms.mechanism import Mechanism, Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.errors import StateRefused
-from dpselect.mechanisms.outcomes import Noise, Verdict
+from dpselect.mechanisms.mechanism import Noise
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit_one, admit_scores
 from dpselect.noise.entropy import Entropy, process
 from dpselect.noise.inputs import FloatScores
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
 #: From so many questions on, answering all of them at once beats stopping at each ⊤.
 _WORTH_ALL = 64
+
+
+class Verdict(enum.Enum):
+    """The answer to one question of above threshold: ⊥ (``BELOW``) or ⊤ (``ABOVE``)."""
+
+    BELOW = "below"
+    ABOVE = "above"
 
 
 class Reach(NamedTuple):

@@ -10,12 +10,11 @@ from functools import lru_cache
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpselect.checks import FloatArray, counts, one, refuse, unwrap
 from dpselect.errors import InvalidData
-from dpselect.mechanisms.mechanism import Mechanism
-from dpselect.mechanisms.outcomes import Ranking, Selection, Selections, noise_of
+from dpselect.mechanisms.mechanism import Mechanism, Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, admit_scores
 from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
@@ -31,6 +30,40 @@ Goal: TypeAlias = Literal["largest", "smallest"]
 
 #: Names of the candidates, in the order of the values: a sequence, an array, a pandas index or series, a Polars column.
 Labels: TypeAlias = Sequence[Any] | Any
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which candidate was chosen, by place and (where candidates have names) by label, and what saying so cost.
+
+    >>> Selection(index=3, loss=Loss(epsilon=0.1), label="Thursday").label
+    'Thursday'
+    """
+
+    index: int
+    loss: Loss
+    noise: Noise = "private"
+    label: Any = None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The chosen candidates, first winner first, and what naming them all cost: pure, and as ρ of zCDP."""
+
+    indices: tuple[int, ...]
+    loss: Loss
+    rho: float
+    noise: Noise = "private"
+    labels: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Selections:
+    """Many independent selections among the same candidates, and what showing all of them would cost."""
+
+    indices: NDArray[np.int64]
+    loss: Loss
+    noise: Noise = "private"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, counts, finite, non_negative, one, positive, refuse
-from dpselect.mechanisms.outcomes import Noise, noise_of
+from dpselect.mechanisms.mechanism import Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.discrete import LARGEST_MAGNITUDE, LARGEST_SCALE, discrete_laplace

@@ -1,4 +1,4 @@
-"""The door for private values: what comes in, what is refused, what is clipped.
+"""The door for private values: what comes in, what is refused, what is cut, to the range or nearer to a threshold.
 
 Floating-point input stays floating point. Exact input (``int``, ``Fraction``, ``Decimal``) is never rounded:
 rounding could move two neighbouring datasets further apart than the sensitivity says. No text raised here
@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, ValuesView
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.checks import LARGEST_COUNT, FloatArray, refuse
+from dpselect.checks import LARGEST_COUNT, FloatArray, finite, non_negative, one, refuse
 from dpselect.errors import InvalidData
 from dpselect.noise.inputs import FloatScores, private_rational
 from dpselect.privacy.family import QueryFamily
 
+if TYPE_CHECKING:
+    from dpselect.mechanisms.above_threshold import AboveThreshold
+
 #: What to do with a value outside [lower, upper].
 OutsidePolicy: TypeAlias = Literal["refuse", "clip"]
+
+#: ``w`` for [ρ - w, ρ + w], or (below, above) for [ρ - below, ρ + above].
+Clip: TypeAlias = float | tuple[float, float]
 
 #: Anything with one dimension and numbers in it: arrays, sequences, pandas and Polars series.
 PrivateValues: TypeAlias = ArrayLike | Sequence[Fraction] | Any
@@ -37,6 +44,13 @@ _WORTH_SHARING = 1 << 15
 _ONE_DIMENSION = "values must be a one-dimensional, non-empty sequence of numbers"
 _NOT_NUMBERS = "values must be numbers (float64 or narrower, int, Fraction or Decimal), without NaN or nulls"
 _OUTSIDE = 'values must lie in the family\'s [lower, upper]; pass outside="clip" to cut them to it'
+
+
+def check_outside(outside: object) -> OutsidePolicy:
+    """The policy itself; anything else is refused."""
+    if not isinstance(outside, str) or outside not in get_args(OutsidePolicy):
+        raise refuse("outside", outside, '"refuse" or "clip"')
+    return cast(OutsidePolicy, outside)
 
 
 def admit(
@@ -80,8 +94,7 @@ def admit_scores(
     They are copied before they are looked at, since the caller's array could be changed between the check and the
     draw; from ``shared`` doubles on (0 for never) they are not, and are checked again as they are read.
     """
-    if not isinstance(outside, str) or outside not in ("refuse", "clip"):
-        raise refuse("outside", outside, '"refuse" or "clip"')
+    check_outside(outside)
     array = _as_array(values)
     if array.dtype == object or (array.dtype.kind in "iu" and not _holds_whole_numbers(family)):
         return _admit_exact(array, family, outside)
@@ -169,3 +182,61 @@ def _admit_exact(array: np.ndarray[Any, np.dtype[Any]], family: QueryFamily, out
     if sum(not lower <= value <= upper for value in exact):  # look at all of them before saying anything
         raise InvalidData(_OUTSIDE)
     return exact
+
+
+class Clipper:
+    """Admits values of ``watcher``'s family and cuts them to its clipped range (THEORY §5).
+
+    Examples
+    --------
+    >>> from dpselect import GaussianAboveThreshold, QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> watcher = GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.2, sigma_query=0.35)
+    >>> door = Clipper(watcher, clip=(0.25, 0.125), outside="refuse")
+    >>> door.admit([0.0, 0.5, 1.0]).tolist()
+    [0.25, 0.5, 0.625]
+    >>> door.admit_one(0.75, threshold=0.75)
+    Fraction(1, 2)
+    """
+
+    def __init__(self, watcher: AboveThreshold, *, clip: Clip | None, outside: OutsidePolicy) -> None:
+        self.watcher = watcher
+        self.outside = check_outside(outside)
+        self.clip = None if clip is None else _widths(clip)
+        #: The mechanism over the clipped range, which is what its runs cost.
+        self.clipped: AboveThreshold = watcher
+        if self.clip is not None:
+            near = watcher.family.near(watcher.threshold, below=self.clip[0], above=self.clip[1])
+            self.clipped = replace(watcher, family=near)
+        self._family = watcher.family
+        #: Doubles within these ends need no cutting.
+        self.lower, self.upper = self.clipped.family.lower, self.clipped.family.upper
+
+    def admit_one(self, value: PrivateValues, *, threshold: float | None = None) -> float | Fraction:
+        """One value, cut; with a threshold of its own, moved so that its distance from ρ is the one from that."""
+        number = admit_one(value, family=self._family, outside=self.outside)
+        if threshold is not None:
+            # In fractions: rounding the difference could move neighbours further apart than the sensitivity.
+            public = Fraction(one(finite, "threshold", threshold))
+            number = Fraction(number) - public + Fraction(self.watcher.threshold)
+        if number < self.lower:
+            return self.lower
+        return self.upper if number > self.upper else number
+
+    def admit(self, values: PrivateValues) -> FloatArray | Sequence[Fraction]:
+        """Many values, cut."""
+        numbers = admit_scores(values, family=self._family, outside=self.outside, shared=1)
+        if isinstance(numbers, FloatScores):
+            # A new array in any case: the caller's could be changed after it was looked at.
+            cut: FloatArray = np.clip(numbers.array, self.lower, self.upper)
+            return cut
+        lower, upper = Fraction(self.lower), Fraction(self.upper)
+        return [min(max(number, lower), upper) for number in numbers]
+
+
+def _widths(clip: Clip) -> tuple[float, float]:
+    pair = clip if isinstance(clip, tuple) else (clip, clip)
+    if len(pair) != 2:
+        raise refuse("clip", clip, "one width, or a pair (below, above)")
+    below, above = (one(non_negative, "clip", width) for width in pair)
+    return below, above

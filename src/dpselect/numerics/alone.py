@@ -1,7 +1,7 @@
 """The rule for one cell of plain floats: what :mod:`dpselect.numerics.rule` does for many, at a float's price.
 
 An array operation on one number costs as much as on fifty, so all but the nodes is done with ``math``. The bounds and
-allowances are those of :mod:`dpselect.numerics.strip` and :mod:`dpselect.numerics.sums`, line by line and with their
+allowances are those of :mod:`dpselect.numerics.strip` and :mod:`dpselect.numerics.rule`, line by line and with their
 constants (docs/theory.md §6); ``tests/numerics/test_alone.py`` holds the two against each other.
 """
 
@@ -16,10 +16,20 @@ from dpselect.numerics.nodes import MOST_NODES, Part, added_up_alone
 from dpselect.numerics.normal import EDGE, FINE, SMALL_STEP
 from dpselect.numerics.normal import log_cdf_and_hazard_of_one as log_cdf_and_hazard
 from dpselect.numerics.pair import LEFT_OFF, difference, line
-from dpselect.numerics.rule import COARSE, DEEP, DROP, LATTICE, reach_of_one
+from dpselect.numerics.rule import (
+    COARSE,
+    DEEP,
+    DROP,
+    LATTICE,
+    LOG_CDF_UNITS,
+    MOST_REACH,
+    SHIFT_UNITS,
+    STEP_UNITS,
+    Sums,
+    U,
+)
 from dpselect.numerics.strip import EFFORT, SLACK, half_width_of_one
 from dpselect.numerics.strip import swelling_of_one as swelling
-from dpselect.numerics.sums import LOG_CDF_UNITS, SHIFT_UNITS, STEP_UNITS, Sums, U
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -98,6 +108,25 @@ def best_move(factors: Sequence[Factor], site: Site) -> tuple[float, list[float]
     return best
 
 
+def _reach(factors: Sequence[Factor], x: float, points: Sequence[Point], start: float, side: float) -> float:
+    """How far on one side the integrand has dropped by about ``DROP``, as in :mod:`dpselect.numerics.rule`."""
+    distance = start
+    for _ in range(2):
+        at = side * distance
+        drop, slope = at * (x + 0.5 * at), x + at
+        for factor, (y, log_cdf, _) in zip(factors, points, strict=True):
+            along = factor.slope.high
+            there, here = log_cdf_and_hazard(y + along * at)
+            drop -= factor.count * (there - log_cdf)
+            slope -= factor.count * along * here
+        if 0.9 * DROP < drop < 1.3 * DROP:
+            break
+        drop = max(drop, 1e-3)
+        power = max(side * slope * distance / drop, 1.0)
+        distance = min(distance * math.exp(math.log(DROP / drop) / power), MOST_REACH)
+    return distance
+
+
 def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[float]] | None) -> OnePlan:
     """Strip, step and window: see :func:`dpselect.numerics.rule.plan` and :func:`dpselect.numerics.strip.strip`."""
     x, points = site.x, site.points
@@ -150,8 +179,8 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         cut = step * (2.0**44 + 1.0)
         step = cut - (cut - step)
     start = math.sqrt(2.0 * DROP / bend)
-    first = -math.floor(reach_of_one(factors, x, points, start, -1.0) / step) - 1.0
-    last = math.floor(reach_of_one(factors, x, points, start, 1.0) / step) + 1.0
+    first = -math.floor(_reach(factors, x, points, start, -1.0) / step) - 1.0
+    last = math.floor(_reach(factors, x, points, start, 1.0) / step) + 1.0
     if on_lattice:
         y = points[0][0]
         on_lattice = y + step * first >= -EDGE and y + step * last <= EDGE
@@ -159,7 +188,7 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
 
 
 def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[float]] | None) -> Sums | None:
-    """The sums of one cell with their bounds, or ``None``: see :func:`dpselect.numerics.sums.sums`."""
+    """The sums of one cell with their bounds, or ``None``: see :func:`dpselect.numerics.rule.sums`."""
     planned = plan_alone(factors, site, move)
     x, step = site.x, planned.step
     nodes = planned.last - planned.first + 1.0
@@ -253,12 +282,12 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
 
 
 def log_cdf_error_of_one(low: float, log_low: float) -> float:
-    """See :func:`dpselect.numerics.sums.log_cdf_error`."""
+    """See :func:`dpselect.numerics.rule.log_cdf_error`."""
     return U * (LOG_CDF_UNITS * log_low + 4.0 * (low * low * log_low if low > 1.2 else 0.18))
 
 
 def ratio_of_one(found: Sums) -> tuple[float, float]:
-    """log(1 + gain/whole) and a bound on its error: see :func:`dpselect.numerics.sums.ratio_from`."""
+    """log(1 + gain/whole) and a bound on its error: see :func:`dpselect.numerics.rule.ratio_from`."""
     odds = found.gain / found.whole
     sure = found.whole - found.whole_error
     if not (sure > 0.0 and odds > -0.5):
@@ -272,7 +301,7 @@ def ratio_of_one(found: Sums) -> tuple[float, float]:
 
 
 def height_of_one(factors: Sequence[Factor], site: Site) -> tuple[float, float]:
-    """Σ count·log Φ(y_j) at a peak, and a bound on its error: see :func:`dpselect.numerics.sums.height_of`."""
+    """Σ count·log Φ(y_j) at a peak, and a bound on its error: see :func:`dpselect.numerics.rule.height_of`."""
     height, error = 0.0, 0.0
     for factor, (y, log_cdf, h) in zip(factors, site.points, strict=True):
         size = factor.count * log_cdf

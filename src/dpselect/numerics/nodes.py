@@ -1,7 +1,7 @@
 """The nodes themselves: the integrand's heights, and their sums, for one cell or block by block for many.
 
 For many cells arrays have a row per node and a column per cell, so that a cell's numbers broadcast as they are; for one
-they have one axis. Nothing here knows of errors: :mod:`dpselect.numerics.sums` bounds them.
+they have one axis. Nothing here knows of errors: :mod:`dpselect.numerics.rule` bounds them.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ from dpselect.numerics.alone import best_move as best_move_of_one
 from dpselect.numerics.factors import Factor, Spot, exchanged, lattice_spot, peaks, spot_at
 from dpselect.numerics.nodes import Block
 from dpselect.numerics.pair import Number
-from dpselect.numerics.rule import LATTICE, Plan, best_move, plan
-from dpselect.numerics.sums import Sums, height_of, ratio_from, shifted, sums
+from dpselect.numerics.rule import LATTICE, Plan, Sums, best_move, height_of, plan, ratio_from, shifted, sums
 
 #: The largest error accepted, relative to a loss; to 1 or the value for the logarithm of an integral. A value may be
 #: off by it on either side, so that what is shown as ε is at most 1e-10 above the truth. Long runs with many ⊤ come

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dpselect.checks import FloatArray, counts, finite, positive, probability, refuse
-from dpselect.planning.documents import read_document, write_document
+from dpselect.checks import FloatArray, counts, finite, flag, positive, probability, refuse
+from dpselect.files import read_document, write_document
 from dpselect.planning.knowledge import (
     Model,
     Profile,
@@ -93,8 +93,7 @@ class Job:
             raise refuse("sensitivity", 0.0, "positive: with none, no noise is needed and there is nothing to plan")
         if not isinstance(self.public, (Profile, Model)):
             raise refuse("public", self.public, "a Profile declared public, or a Model")
-        if not isinstance(self.whole, bool):
-            raise refuse("whole", self.whole, "True or False")
+        flag("whole", self.whole)
         if self.outlook not in get_args(Outlook):
             raise refuse("outlook", self.outlook, "one of " + ", ".join(get_args(Outlook)))
         self._settle_numbers()

@@ -12,6 +12,7 @@ from dpselect.checks import counts, finite, positive, refuse
 from dpselect.composition.filter import Filter
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import InvalidParameter, StateRefused
+from dpselect.files import as_toml, read_document, write_document
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
@@ -26,7 +27,6 @@ from dpselect.planning.contender import (
     SparseContender,
     SparseParameters,
 )
-from dpselect.planning.documents import as_toml, read_document, write_document
 from dpselect.planning.filters import make_filter
 from dpselect.planning.job import Asked, family_from
 from dpselect.planning.one_release import OneRelease, calibrated, cost_of, needs_delta, rebuilt, scale_of, spread_of

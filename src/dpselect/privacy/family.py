@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpselect.checks import finite, non_negative, one, refuse
+from dpselect.checks import finite, flag, non_negative, one, refuse
 from dpselect.errors import SensitivityClipped
 
 
@@ -64,8 +64,7 @@ class QueryFamily:
         width = one(finite, "upper - lower", _difference_up(upper, lower))
         non_negative("sensitivity", self.sensitivity)
         sensitivity = _rounded("sensitivity", self.sensitivity, math.inf)
-        if not isinstance(self.monotone, bool):
-            raise refuse("monotone", self.monotone, "True or False")
+        flag("monotone", self.monotone)
         if sensitivity > width:
             warnings.warn(
                 f"sensitivity {sensitivity!r} is larger than upper - lower = {width!r} and was cut to it",

@@ -24,7 +24,7 @@ from scipy.special import log_ndtr
 
 from dpselect.checks import FloatArray, refuse, unwrap
 from dpselect.numerics.normal import hazard_of_one
-from dpselect.numerics.sums import U, log_cdf_error
+from dpselect.numerics.rule import U, log_cdf_error
 from dpselect.privacy.conversions import orders
 from dpselect.privacy.profiles import UP
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dpselect.checks import non_negative, refuse
-from dpselect.mechanisms.outcomes import Noise
+from dpselect.mechanisms.mechanism import Noise
 from dpselect.report.rounding import at_most
 
 #: What a neighbouring dataset is; ``declared`` where the curator vouches for what one person can change.

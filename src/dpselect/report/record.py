@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from dpselect.mechanisms.outcomes import Noise
+from dpselect.mechanisms.mechanism import Noise
 from dpselect.report.guarantee import Guarantee
 
 #: A label and a text.
