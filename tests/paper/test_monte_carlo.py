@@ -123,4 +123,4 @@ def test_results_left_by_a_gpu_are_drawn_named_and_decide(tmp_path: Path) -> Non
 def test_a_damaged_gpu_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "monte_carlo_gpu.json").write_text(text)
     with pytest.raises(SourceError, match=r"monte_carlo_gpu\.json is not what"):
-        monte_carlo.MONTE_CARLO.parts(TINY, data=tmp_path)
+        monte_carlo.MONTE_CARLO.work(TINY, data=tmp_path)

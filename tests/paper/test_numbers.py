@@ -19,7 +19,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dpselect.paper import FIGURES
 from dpselect.paper.above_threshold import before
-from dpselect.paper.figure import TINY
+from dpselect.paper.figure import TINY, measured
 from dpselect.paper.monte_carlo import predicted_spread
 from dpselect.paper.noisy_max import accounts
 from dpselect.paper.offline import accuracy
@@ -266,8 +266,8 @@ def test_the_separation_is_found_again_by_a_plain_loop(real_data: Path, name: st
     per_run = tight(zhu_wang(0.575, sigma, N), N)
     expected = np.mean([whitehouse(per_run, n, N) for n in runs]) / np.mean(losses)
     figure = FIGURES["separation"]
-    part = next(p for p in figure.parts(replace(TINY, runs=40), data=real_data) if p["series"] == name)
-    found = ratios(figure.measure({**part, "sigmas": [sigma]}, data=real_data)).set_index("reading")["ratio"]
+    part = next(p for p in figure.work(replace(TINY, runs=40), data=real_data) if p["series"] == name)
+    found = ratios(measured(figure.measure, {**part, "sigmas": [sigma]}, data=real_data)).set_index("reading")["ratio"]
     assert found.loc["per run"] == pytest.approx(expected, rel=0.03)
 
 
@@ -332,9 +332,9 @@ def test_a_budget_stop_is_found_again_by_a_plain_loop(real_data: Path) -> None:
                 length += 1
         found.append(2 * hits / (said + int((values >= 0.575).sum())))
     figure = FIGURES["budget-stop"]
-    part = figure.parts(replace(TINY, runs=60), data=real_data)[0]
+    part = figure.work(replace(TINY, runs=60), data=real_data)[0]
     assert (part["series"], part["epsilon"]) == ("uci-2012", 0.5)
-    table = figure.measure({**part, "sigmas": [sigma], "guesses": []}, data=real_data)
+    table = measured(figure.measure, {**part, "sigmas": [sigma], "guesses": []}, data=real_data)
     shown = table[table["kind"] == "pure"]["f1"]
     assert abs(shown.mean() - np.mean(found)) < 4 * math.hypot(shown.sem(), np.std(found) / math.sqrt(60))
     # The filter of the baseline stops earlier, by far more than chance.

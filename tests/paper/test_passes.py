@@ -10,23 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 from tests.mechanisms.output_law import transcript_probability
 
 from dpselect.composition import PublishedReportingFilter, RepairedReportingFilter, SparseVector
 from dpselect.errors import BudgetExhausted
+from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.paper.passes import (
-    Passes,
-    answered,
-    f1_scores,
-    fresh_costs,
-    kept_costs,
-    tops_days,
-    verdicts_of,
-)
+from dpselect.paper.passes import Passes, answered, f1_scores, simulated, tops_days
 from dpselect.privacy.family import QueryFamily
 
 VALUES = 0.5 + 0.4 * np.sin(np.arange(60) / 3)
@@ -39,6 +33,11 @@ def watch_of(*, monotone: bool = True, sigma: float = 0.1, ratio: float = 1.5) -
 
 def sparse_vector(watch: GaussianAboveThreshold, *, budget: float, seed: int, resample: bool) -> SparseVector:
     return SparseVector(watch, budget=budget, resample=resample, entropy=SeededEntropy(seed))
+
+
+def answers_of(watch: AboveThreshold, values: ArrayLike, *, passes: int = 40_000, fresh: bool = True) -> np.ndarray:
+    generator = np.random.default_rng(1)
+    return simulated([watch], values=np.array(values), passes=passes, fresh=fresh, generator=generator)[0].verdicts
 
 
 def asked(svt: SparseVector) -> np.ndarray:
@@ -55,10 +54,10 @@ def asked(svt: SparseVector) -> np.ndarray:
 @pytest.mark.parametrize("resample", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_costs_are_those_of_the_sparse_vector(seed: int, resample: bool) -> None:
-    watch, price = watch_of(monotone=bool(seed % 2)), fresh_costs if resample else kept_costs
+    watch = watch_of(monotone=bool(seed % 2))
     free = sparse_vector(watch, budget=1e6, seed=seed, resample=resample)
     verdicts = asked(free)
-    costs = price(watch, verdicts=verdicts[:, None])
+    costs = Passes(watch, verdicts[:, None], fresh=resample).costs()
     assert costs.spent[0] == pytest.approx(free.spent, rel=1e-9)
     # With just the budget said to be needed the same noise gives the same answers; with less it stops early.
     enough = sparse_vector(watch, budget=costs.needed[0] * (1 + 1e-9), seed=seed, resample=resample)
@@ -73,7 +72,7 @@ def test_the_spend_of_the_last_day_is_the_final_cost(answers: list[bool]) -> Non
     verdicts = np.array(answers)[:, None]
     watch = watch_of(monotone=False)
     passes = Passes(watch, verdicts)
-    spent, costs = passes.spent(), fresh_costs(watch, verdicts=verdicts)
+    spent, costs = passes.spent(), passes.costs()
     assert spent[-1, 0] == pytest.approx(costs.spent[0], rel=1e-9)
     assert passes.runs()[-1, 0] == sum(answers) + (not answers[-1])
     assert (np.diff(spent[:, 0]) >= -1e-12).all()
@@ -83,7 +82,7 @@ def test_the_spend_of_the_last_day_is_the_final_cost(answers: list[bool]) -> Non
 @pytest.mark.parametrize("fresh", [True, False])
 def test_passes_follow_the_exact_law_of_answers(fresh: bool) -> None:
     watch, values, passes = watch_of(sigma=0.2), np.array([0.6, 0.9, 0.5]), 40_000
-    found = verdicts_of([watch], values=values, passes=passes, fresh=fresh, generator=np.random.default_rng(1))[:, 0]
+    found = answers_of(watch, values, passes=passes, fresh=fresh)
     noise = {"threshold": 0.7, "scale_threshold": 0.2, "scale_query": 0.3}
     quiet = transcript_probability(values, [Verdict.BELOW] * 3, **noise)
     loud = transcript_probability(values, [Verdict.ABOVE] * 3, **noise)
@@ -95,7 +94,7 @@ def test_passes_follow_the_exact_law_of_answers(fresh: bool) -> None:
 
 def test_a_kept_threshold_does_not_follow_the_law_of_fresh_ones() -> None:
     watch, values, passes = watch_of(sigma=0.2), np.array([0.6, 0.9, 0.5]), 40_000
-    kept = verdicts_of([watch], values=values, passes=passes, fresh=False, generator=np.random.default_rng(1))[:, 0]
+    kept = answers_of(watch, values, passes=passes, fresh=False)
     noise = {"threshold": 0.7, "scale_threshold": 0.2, "scale_query": 0.3}
     independent = math.prod(transcript_probability(values[[day]], [Verdict.ABOVE], **noise) for day in range(3))
     assert kept.all(axis=0).mean() - independent > 20 * math.sqrt(independent / passes)
@@ -104,8 +103,7 @@ def test_a_kept_threshold_does_not_follow_the_law_of_fresh_ones() -> None:
 def test_clipped_queries_are_compared_clipped() -> None:
     family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3).near(0.7, below=0.05, above=0.05)
     watch = GaussianAboveThreshold(family, threshold=0.7, sigma_threshold=0.2, sigma_query=0.2)
-    values = np.zeros(1)
-    found = verdicts_of([watch], values=values, passes=40_000, fresh=True, generator=np.random.default_rng(2)).mean()
+    found = answers_of(watch, [0.0]).mean()
     at_edge = transcript_probability([0.65], [Verdict.ABOVE], threshold=0.7, scale_threshold=0.2, scale_query=0.2)
     assert abs(found - at_edge) < 5 * math.sqrt(at_edge / 40_000)
 
@@ -120,7 +118,7 @@ def test_f1_is_one_for_the_truth_and_zero_for_silence() -> None:
 def test_classical_noise_follows_the_mechanisms_own_law(mechanism: type[LaplaceAboveThreshold]) -> None:
     family = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3)
     watch = mechanism(family, threshold=0.5, scale_threshold=0.1, scale_query=0.2)
-    found = verdicts_of([watch], values=np.array([0.45]), passes=40_000, fresh=True, generator=np.random.default_rng(4))
+    found = answers_of(watch, [0.45])
     share = float(found.mean())
     own = np.mean([watch.start(entropy=SeededEntropy(seed)).ask(0.45) is Verdict.ABOVE for seed in range(4_000)])
     assert abs(share - own) < 5 * math.sqrt(0.25 / 4_000)

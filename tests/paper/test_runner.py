@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.paper import FIGURES, run, runner
-from dpselect.paper.figure import TINY, Part, Table
+from dpselect.paper.datasets import Series
+from dpselect.paper.figure import TINY, Part, Row
 from dpselect.paper.work import Store
 
 
@@ -52,35 +54,35 @@ def test_a_second_run_computes_nothing_and_gives_the_same_tables(
     kept = tmp_path / "again"
     kept.mkdir()
     (kept / "cache").symlink_to(tiny_run / "cache")
-    for name in ("loss-threshold", "spend-uci"):
+    for name in ("heatmap-max", "online-lcl"):
         monkeypatch.setitem(FIGURES, name, replace(FIGURES[name], measure=_never))
-    run(["loss-threshold", "spend-uci"], out=kept, size=TINY, jobs=1)
-    for name in ("loss-threshold", "spend-uci"):
+    run(["heatmap-max", "online-lcl"], out=kept, size=TINY, jobs=1)
+    for name in ("heatmap-max", "online-lcl"):
         assert (kept / "tables" / f"{name}.csv").read_bytes() == (tiny_run / "tables" / f"{name}.csv").read_bytes()
     with pytest.raises(AssertionError, match="computed again"):
-        run(["loss-threshold"], out=tmp_path / "elsewhere", size=TINY, jobs=1)
+        run(["heatmap-max"], out=tmp_path / "elsewhere", size=TINY, jobs=1)
 
 
-def _never(part: Part, *, data: Path | None) -> Table:
+def _never(part: Part, series: Series | None = None) -> list[Row]:
     raise AssertionError(f"{part} was computed again")
 
 
 def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Part] = []
-    figure = FIGURES["heatmap-at"]
+    figure = FIGURES["online-lcl"]
 
-    def until_third(part: Part, *, data: Path | None) -> Table:
+    def until_third(part: Part, series: Series) -> Iterable[Row]:
         calls.append(part)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return figure.measure(part, data=data)
+        return figure.measure(part, series)
 
-    monkeypatch.setitem(FIGURES, "heatmap-at", replace(figure, measure=until_third))
+    monkeypatch.setitem(FIGURES, "online-lcl", replace(figure, measure=until_third))
     with pytest.raises(KeyboardInterrupt):
-        run(["heatmap-at"], out=tmp_path, size=TINY, jobs=1)
+        run(["online-lcl"], out=tmp_path, size=TINY, jobs=1)
     assert len(list((tmp_path / "cache").glob("*.parquet"))) == 2
-    run(["heatmap-at"], out=tmp_path, size=TINY, jobs=1)
-    assert len(calls) == 4
+    run(["online-lcl"], out=tmp_path, size=TINY, jobs=1)
+    assert len(calls) == 5  # the third of four twice
 
 
 def test_other_parameters_and_other_data_are_not_taken_from_the_cache(tmp_path: Path) -> None:
@@ -114,31 +116,29 @@ def test_a_worker_ended_from_outside_is_one_clear_line_and_costs_nothing_finishe
             child.kill()
 
     with pytest.raises(SourceError, match=r"a worker was ended from outside.*run again to continue"):
-        run(["spend-uci"], out=tmp_path, size=TINY, jobs=2, progress=end_workers)
+        run(["online-lcl"], out=tmp_path, size=TINY, jobs=2, progress=end_workers)
     assert list((tmp_path / "cache").glob("*.parquet"))
 
 
 def test_processes_give_what_one_process_gives(tiny_run: Path, tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    run(["heatmap-at"], out=tmp_path, size=TINY, jobs=2, progress=lambda *step: seen.append(step))
-    name = "tables/heatmap-at.csv"
+    run(["online-lcl"], out=tmp_path, size=TINY, jobs=2, progress=lambda *step: seen.append(step))
+    name = "tables/online-lcl.csv"
     assert (tmp_path / name).read_bytes() == (tiny_run / name).read_bytes()
-    assert [done for _, done, _ in seen] == [0, 1, 2, 3]
-    assert {total for _, _, total in seen} == {3}
+    assert [done for _, done, _ in seen] == [0, 1, 2, 3, 4]
+    assert {total for _, _, total in seen} == {4}
 
 
-def test_redirected_progress_is_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1, progress="rich")
+def test_redirected_progress_is_lines_and_a_page_of_one_figure_holds_its_claims_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1, progress="rich").read_text()
+    assert "Halting after two steps" in page
+    assert set(pd.read_csv(tmp_path / "tables" / "claims.csv")["where"]) == {"Section 3.3, caption of loss against ρ"}
     # Captured output is no terminal: lines, not a bar.
     shown = capsys.readouterr().err
     assert shown.splitlines()[0] == "0 of 1 parts done, 0 s (from the cache)"
     assert shown.splitlines()[-1].startswith("1 of 1 parts done")
-
-
-def test_a_page_of_one_figure_holds_its_claims_only(tmp_path: Path) -> None:
-    page = run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1).read_text()
-    assert "Halting after two steps" in page
-    assert set(pd.read_csv(tmp_path / "tables" / "claims.csv")["where"]) == {"Section 3.3, caption of loss against ρ"}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_the_bar_counts_parts_and_time(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "xterm")
-    run(["loss-threshold"], out=tmp_path, size=TINY, jobs=1, progress="rich")
+    run(["heatmap-max"], out=tmp_path, size=TINY, jobs=1, progress="rich")
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
     assert "1/1 parts" in text
     assert "left" in text

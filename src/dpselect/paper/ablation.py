@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,11 @@ import pandas as pd
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold
-from dpselect.paper.datasets import Series, load, part_of
-from dpselect.paper.figure import Figure, Part, Size, Table, generator_of, least_cost, series_in
+from dpselect.paper.datasets import Series
+from dpselect.paper.figure import Figure, Part, Row, Table, generator_of, least_cost, series_in
 from dpselect.paper.online import CLIPS, RATIOS, mean_rows, tuned_settings
 from dpselect.paper.passes import gaussian
-from dpselect.paper.style import COLOURS, label, legend, panels
+from dpselect.paper.style import COLOURS, legend, panels
 from dpselect.privacy.family import QueryFamily
 
 THRESHOLD, SIGMA = 0.575, 0.09
@@ -85,23 +84,14 @@ def variants() -> dict[str, Variant]:
     return found
 
 
-def _parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [
-        part_of(name, data=data, variant=variant, levels=2 * size.tuning, runs=size.runs)
-        for name in STREAMS
-        for variant in variants()
-        if variant != "+ monotone"  # the first saving alone
-    ]
-
-
-def measure(part: Part, *, data: Path | None) -> Table:
+def measure(part: Part, series: Series) -> Iterator[Row]:
     """Mean F1 and mean realised ε of every setting of one variant."""
-    series, variant = load(part["series"], data=data), variants()[part["variant"]]
+    variant, runs = variants()[part["variant"]], part["runs"]
     settings = variant.watches(series, levels=part["levels"])
     if part["variant"] == "published":
         settings.append(gaussian(series.family(), threshold=THRESHOLD, sigma=SIGMA))
-    rows = mean_rows(settings, series=series, fresh=not variant.kept, runs=part["runs"], generator=generator_of(part))
-    return pd.DataFrame(rows).assign(series=part["series"], **series.named, variant=part["variant"])
+    rows = mean_rows(settings, series=series, fresh=not variant.kept, runs=runs, generator=generator_of(part))
+    return ({"variant": part["variant"]} | row for row in rows)
 
 
 def target_of(table: Table, series: str) -> float:
@@ -133,7 +123,7 @@ def _draw(table: Table) -> Any:
     """Bars: alone and in turn, one panel per stream."""
     found = costs(table)
     streams = list(found.groupby("stream", sort=False))
-    figure, axes = panels(columns=len(streams), width=11.0, height=4.2, sharex=True, sharey=True)
+    figure, axes = panels(1, len(streams), size=(11.0, 4.2), across="realised ε, mean over the passes")
     for axis, (stream, rows) in zip(axes[0], streams, strict=True):
         for side, column, colour in ((-0.2, "alone", "fsrc"), (0.2, "with all above", "tuned")):
             bars = axis.barh(np.arange(len(rows)) + side, rows[column], 0.36, color=COLOURS[colour], label=column)
@@ -144,14 +134,17 @@ def _draw(table: Table) -> Any:
     axes[0, 0].set_yticks(range(len(names)), names)
     axes[0, 0].invert_yaxis()
     axes[0, 0].set_xlim(right=1.14 * float(found[["alone", "with all above"]].to_numpy().max()))
-    label(axes, across="realised ε, mean over the passes")
-    legend(figure, axes[0, :1], columns=2)
-    return figure
+    return legend(figure, columns=2)
 
 
 ABLATION = Figure(
     title="What each saving is worth",
-    parts=_parts,
+    parts=lambda size: [
+        {"series": name, "variant": variant, "levels": 2 * size.tuning, "runs": size.runs}
+        for name in STREAMS
+        for variant in variants()
+        if variant != "+ monotone"  # the first saving alone
+    ],
     measure=measure,
     draw=_draw,
     caption=lambda table: (

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, tidy
+from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if
 from dpselect.paper.passes import gaussian, run_curve
-from dpselect.paper.style import heat_map, label, legend, panels, plain_log, ramp
+from dpselect.paper.style import heat_map, legend, panels, plain_log, ramp
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
@@ -62,7 +60,7 @@ def stopping_times(sigma: float, *, threshold: float, trials: int, generator: np
 # --- the heat map ----------------------------------------------------------------------------------------------------
 
 
-def _map_parts(size: Size, *, data: Path | None) -> list[Part]:
+def _map_parts(size: Size) -> list[Part]:
     return [
         {
             "threshold": threshold,
@@ -74,27 +72,21 @@ def _map_parts(size: Size, *, data: Path | None) -> list[Part]:
     ]
 
 
-def _map(part: Part, *, data: Path | None) -> Table:
+def _map(part: Part) -> Iterator[Row]:
     """Losses and guarantees over (σ_X, t) at one threshold, with the stopping times' quantiles."""
     threshold, generator = part["threshold"], generator_of(part)
     steps = np.array(part["steps"], dtype=np.float64)
-
-    def at(sigma: float) -> dict[str, Any]:
-        after = gaussian(UNIT, threshold=threshold, sigma=sigma).loss(steps - 1, 1)
+    for sigma in part["sigmas"]:
         times = stopping_times(sigma, threshold=threshold, trials=part["trials"], generator=generator)
         shift = SENSITIVITY * math.sqrt(1 + 4 / 3) / sigma
-        found = {
-            "threshold": threshold,
-            "sigma_threshold": sigma,
-            "step": steps,
-            "after": after,
+        row: Row = {"threshold": threshold, "sigma_threshold": sigma, "step": steps}
+        row |= {
+            "after": gaussian(UNIT, threshold=threshold, sigma=sigma).loss(steps - 1, 1),
             "before_profile": selection_epsilon(DELTA, shift=shift, outputs=steps + 1),
             "median_stop": np.quantile(times, 0.5),
             "late_stop": np.quantile(times, 0.8),
         }
-        return found | {f"before_{name}": value for name, value in before(sigma, threshold=threshold).items()}
-
-    return tidy(at(sigma) for sigma in part["sigmas"])
+        yield row | {f"before_{name}": value for name, value in before(sigma, threshold=threshold).items()}
 
 
 def _best_before(table: Table) -> Any:
@@ -106,7 +98,7 @@ def _draw_map(table: Table) -> Any:
     from matplotlib.patheffects import Normal, Stroke
 
     outline = [Stroke(linewidth=3.6, foreground="white"), Normal()]
-    figure, axes = panels(2, columns=3, width=11.5, height=7.0, sharex=True, sharey=True)
+    figure, axes = panels(2, 3, size=(11.5, 7.0), across=r"threshold noise $\sigma_X$")
     rows = {
         "against Zhu–Wang as published\n(the paper's comparison)": table["after"] - table["before_published"],
         "against the best guarantee\nfor a run capped at t": table["after"] - _best_before(table),
@@ -127,12 +119,10 @@ def _draw_map(table: Table) -> Any:
         row[0].set_ylabel(f"{name}\nhalting step t")
     for axis, threshold in zip(axes[0], sorted(table["threshold"].unique()), strict=True):
         axis.set_title(f"ρ = {threshold:g}")
-    label(axes, across=r"threshold noise $\sigma_X$")
     said = "realised loss after the run − guarantee before it\n(blue: the loss is lower)"
     figure.colorbar(mesh, ax=axes, label=said, pad=0.01, aspect=35)
     axes[0, 0].plot([], [], color="black", linewidth=1.2, label="equal")
-    legend(figure, axes[0, :1], columns=3)
-    return figure
+    return legend(figure, columns=3)
 
 
 def _map_caption(table: Table) -> str:
@@ -208,11 +198,7 @@ STEPS = (2, 5, 10, 25, 50, 200)
 CLIP = 0.1
 
 
-def _loss_parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [{"thresholds": np.linspace(0.0, 1.0, 2 * size.curve - 1).tolist(), "steps": list(STEPS)}]
-
-
-def _losses(part: Part, *, data: Path | None) -> Table:
+def _losses(part: Part) -> Iterator[Row]:
     """ε(⊥^(t−1)⊤) over (t, ρ), three ways."""
     step, threshold = (grid.ravel() for grid in np.meshgrid(part["steps"], part["thresholds"], indexing="ij"))
     shared: dict[str, Any] = {
@@ -224,17 +210,19 @@ def _losses(part: Part, *, data: Path | None) -> Table:
         "above": 1,
     }
     clipped: dict[str, Any] = {"lower": np.maximum(threshold - CLIP, 0.0), "upper": np.minimum(threshold + CLIP, 1.0)}
-    found = {
+    yield {
+        "step": step,
+        "threshold": threshold,
         "published": transcript_epsilon(**shared, lower=0.0, upper=1.0),
         "monotone": transcript_epsilon(**shared, lower=0.0, upper=1.0, monotone=True),
         "clipped": transcript_epsilon(**shared, **clipped, monotone=True),
     }
-    return pd.DataFrame({"step": step, "threshold": threshold} | found)
 
 
 def _draw_losses(table: Table) -> Any:
     """Three panels on the same axes; dots mark each curve's least loss."""
-    figure, axes = panels(columns=3, width=11.5, height=4.0, sharex=True, sharey=True)
+    names = {"across": "public threshold ρ", "up": "realised loss ε of halting at step t"}
+    figure, axes = panels(1, 3, size=(11.5, 4.0), **names)
     steps = sorted(table["step"].unique())
     titles = {
         "published": "Queries in [0, 1], as in the paper",
@@ -249,10 +237,8 @@ def _draw_losses(table: Table) -> Any:
             axis.plot([least["threshold"]], [least[name]], "o", color=colour, ms=5, clip_on=False)
         axis.set_title(title)
     plain_log(axes[0, 0], "y")
-    label(axes, across="public threshold ρ", up="realised loss ε of halting at step t")
     axes[0, 0].plot([], [], "o", color="#777777", ms=5, label="least")
-    legend(figure, axes[0, :1], columns=len(steps) + 1)
-    return figure
+    return legend(figure, columns=len(steps) + 1)
 
 
 def least_at(table: Table, *, step: int) -> float:
@@ -290,7 +276,7 @@ def _loss_claims(table: Table) -> Iterator[Claim]:
 
 LOSSES = Figure(
     title="Above threshold: loss of a halted run against the threshold ρ",
-    parts=_loss_parts,
+    parts=lambda size: [{"thresholds": np.linspace(0.0, 1.0, 2 * size.curve - 1).tolist(), "steps": list(STEPS)}],
     measure=_losses,
     draw=_draw_losses,
     caption=lambda table: (

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.paper.datasets import Series, load, part_of
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, interval, series_in, tidy
+from dpselect.paper.datasets import Series
+from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, intervals, series_in
 from dpselect.paper.passes import (
     Days,
     Passes,
@@ -31,10 +29,10 @@ from dpselect.paper.passes import (
     published_curve,
     reserve_of,
     run_curve,
+    simulated,
     tops_days,
-    verdicts_of,
 )
-from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
+from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.zhu_wang import zhu_wang_renyi
@@ -62,19 +60,19 @@ _COLOURS = {kind: COLOURS[kind] for kind in FILTERS} | {"pure": COLOURS["monoton
 SOUND = ("fsrc split", "repaired", "pure")
 
 
-def _parts(size: Size, *, data: Path | None) -> list[Part]:
-    sigmas = np.geomspace(0.03, 0.3, max(4, size.curve // 2)).tolist()
-    rest: Any = {"data": data, "runs": size.runs, "sigmas": sigmas}
+def _parts(size: Size) -> list[Part]:
+    shared = {"runs": size.runs, "sigmas": np.geomspace(0.03, 0.3, max(4, size.curve // 2)).tolist()}
     return [
-        part_of(name, threshold=threshold, epsilon=epsilon, guesses=list(guesses), **rest)
+        {"series": name, "threshold": threshold, "epsilon": epsilon, "guesses": list(guesses)} | shared
         for name, threshold, epsilon, guesses in PANELS
     ]
 
 
-def _stops(watch: GaussianAboveThreshold, passes: Passes, *, series: Series, epsilon: float) -> dict[str, Days]:
+def _stops(passes: Passes, *, series: Series, epsilon: float) -> dict[str, Days]:
     """Answered days per pass under every filter, at total δ = 1/N where it needs one."""
-    delta, days, curve = series.delta, len(series.values), published_curve(watch)
-    numerical = run_curve(zhu_wang_renyi, sensitivity=delta, threshold=watch.threshold, sigma=watch.sigma_threshold)
+    watch, delta, days = passes.watch, series.delta, len(series.values)
+    curve = published_curve(watch)
+    numerical = run_curve(zhu_wang_renyi, sensitivity=delta, threshold=watch.threshold, sigma=watch.scales[0])
     whitehouse = most_rounds(lambda n: float(in_all_cost(curve, rounds=n, delta=delta)), budget=epsilon, most=days)
     # Under a Rényi filter whose order was chosen beforehand for this budget and δ.
     renyi = most_rounds(lambda n: renyi_to_approximate(ORDERS, n * numerical, delta=delta), budget=epsilon, most=days)
@@ -90,42 +88,35 @@ def _stops(watch: GaussianAboveThreshold, passes: Passes, *, series: Series, eps
     }
 
 
-def _measure(part: Part, *, data: Path | None) -> Table:
+def _measure(part: Part, series: Series) -> Iterator[Row]:
     """F1 and the share of answered days, per filter, σ_X and pass; and of Laplace's sparse vector, per guess."""
-    series, generator = load(part["series"], data=data), generator_of(part)
-    threshold, epsilon = part["threshold"], part["epsilon"]
-    days, truth = len(series.values), series.values >= threshold
-    simulated: Any = {"values": series.values, "passes": part["runs"], "generator": generator}
-    shared = {"series": part["series"]} | series.named | {"threshold": threshold, "epsilon": epsilon}
+    threshold, epsilon, family = part["threshold"], part["epsilon"], series.family()
+    noise: Any = {"values": series.values, "passes": part["runs"], "generator": generator_of(part)}
 
-    def rows(kind: str, setting: float, verdicts: Any, stop: Days) -> dict[str, Any]:
-        f1 = f1_scores(answered(verdicts, days=stop), truth=truth)
-        return shared | {"kind": kind, "setting": setting, "f1": f1, "share": stop / days}
+    def row(kind: str, setting: float, passes: Passes, stop: Days) -> Row:
+        f1 = f1_scores(answered(passes.verdicts, days=stop), truth=series.values >= threshold)
+        found = {"threshold": threshold, "epsilon": epsilon, "kind": kind, "setting": setting}
+        return found | {"f1": f1, "share": stop / len(series.values)}
 
-    found = []
-    settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
-    answers = verdicts_of(settings, **simulated, fresh=True)
-    for place, watch in enumerate(settings):
-        passes = Passes(watch, answers[:, place])
-        stops = _stops(watch, passes, series=series, epsilon=epsilon)
-        found += [rows(kind, watch.sigma_threshold, passes.verdicts, stop) for kind, stop in stops.items()]
+    settings = [gaussian(family, threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
+    for passes in simulated(settings, **noise):
+        stops = _stops(passes, series=series, epsilon=epsilon)
+        yield from (row(kind, passes.watch.scales[0], passes, stop) for kind, stop in stops.items())
     for guess in part["guesses"]:
-        laplace = LaplaceAboveThreshold.calibrated(series.family(), threshold=threshold, epsilon=epsilon, above=guess)
-        verdicts = verdicts_of([laplace], **simulated, fresh=False)[:, 0]
-        found.append(rows("Laplace", guess, verdicts, tops_days(verdicts, tops=guess)))
-    return tidy(found)
+        laplace = LaplaceAboveThreshold.calibrated(family, threshold=threshold, epsilon=epsilon, above=guess)
+        (passes,) = simulated([laplace], **noise, fresh=False)
+        yield row("Laplace", guess, passes, tops_days(passes.verdicts, tops=guess))
 
 
 def _draw(table: Table) -> Any:
     """F1 above, answered days below; one column per stream and budget."""
     shown = list(table.groupby(["series", "epsilon"], sort=False))
-    figure, axes = panels(2, columns=len(shown), width=13.0, height=6.9, sharex=True, sharey="row")
+    figure, axes = panels(2, len(shown), size=(13.0, 6.9), across=r"threshold noise $\sigma_X$", sharey="row")
     for column, ((_, epsilon), here) in zip(axes.T, shown, strict=True):
         for axis, quantity in zip(column, ("f1", "share"), strict=True):
             for kind, (style, said) in FILTERS.items():
-                points = here[here["kind"] == kind].groupby("setting")[quantity]
-                found = np.array([(sigma, *interval(rows)) for sigma, rows in points])
-                axis.errorbar(*found.T, fmt=style, ms=4, lw=1.2, color=_COLOURS[kind], label=said)
+                points = intervals(here[here["kind"] == kind], quantity, by="setting")
+                axis.errorbar(*points, fmt=style, ms=4, lw=1.2, color=_COLOURS[kind], label=said)
         for guess, mean in here[here["kind"] == "Laplace"].groupby("setting")["f1"].mean().items():
             column[0].axhline(mean, color=COLOURS["Laplace"], lw=1, ls=":")
             look: Any = {"ha": "right", "va": "bottom", "fontsize": 8, "color": COLOURS["Laplace"]}
@@ -133,11 +124,9 @@ def _draw(table: Table) -> Any:
         title = f"{here['label'].iloc[0]}, ρ = {here['threshold'].iloc[0]:g}, ε = {epsilon:g}"
         column[0].set_title(title, fontsize=9.5)
     plain_log(axes[0, 0], "x", ticks=[0.03, 0.05, 0.1, 0.2, 0.3])
-    label(axes, across=r"threshold noise $\sigma_X$")
     for axis, said in zip(axes[:, 0], ("F1 (not answered counts as ⊥)", "share of the days answered"), strict=True):
         axis.set(ylim=(0, 1.03), ylabel=said)
-    legend(figure, axes[0, :1], columns=3)
-    return figure
+    return legend(figure, columns=3)
 
 
 def best(table: Table) -> Table:
@@ -233,22 +222,13 @@ _CAPPED = {
 }
 
 
-def _cap_parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [part_of("uci-2012", data=data, runs=size.runs, caps=list(CAPS))]
-
-
-def _capped(part: Part, *, data: Path | None) -> Table:
+def _capped(part: Part, series: Series) -> Iterator[Row]:
     """Per cap and pass: what was realised, and what the same runs could have been promised at."""
-    series, generator = load(part["series"], data=data), generator_of(part)
     delta, watch = series.delta, gaussian(series.family(), threshold=THRESHOLD, sigma=CAP_SIGMA)
-    curve = published_curve(watch)
-    shift = delta * math.sqrt(1 / watch.sigma_threshold**2 + 4 / watch.sigma_query**2)
-    found: list[dict[str, Any]] = []
+    curve, noise = published_curve(watch), {"values": series.values, "passes": part["runs"]}
+    shift, generator = delta * math.sqrt(1 / watch.sigma_threshold**2 + 4 / watch.sigma_query**2), generator_of(part)
     for cap in part["caps"]:
-        verdicts = verdicts_of(
-            [watch], values=series.values, passes=part["runs"], fresh=True, generator=generator, cap=cap
-        )[:, 0]
-        passes = Passes(watch, verdicts, cap)
+        (passes,) = simulated([watch], **noise, generator=generator, cap=cap)
         rounds = passes.runs()[-1]
         each = max(float(watch.loss(cap - 1, 1)), float(watch.loss(cap, 0)))
         profile: Any = [selection_epsilon(delta / (2 * n), shift=shift, outputs=cap + 1) for n in rounds.tolist()]
@@ -258,32 +238,25 @@ def _capped(part: Part, *, data: Path | None) -> Table:
             "profile": advanced(profile, rounds=rounds, delta=delta / 2),
             "in all": in_all_cost(curve, rounds=rounds, delta=delta),
         }
-        row = series.named | {"cap": cap, "rounds": rounds}
-        row |= {"f1": f1_scores(verdicts, truth=series.values >= THRESHOLD)}
-        found += [row | {"kind": kind, "epsilon": epsilon} for kind, epsilon in costs.items()]
-    return tidy(found)
+        row = {"cap": cap, "rounds": rounds, "f1": f1_scores(passes.verdicts, truth=series.values >= THRESHOLD)}
+        yield from (row | {"kind": kind, "epsilon": epsilon} for kind, epsilon in costs.items())
 
 
 def _draw_capped(table: Table) -> Any:
     """ε of the whole stream on the left, runs on the right, against the cap."""
-    figure, axes = panels(columns=2, width=10.5, height=4.6, sharex=True)
-
-    def means(kind: str, column: str) -> Any:
-        groups = table[table["kind"] == kind].groupby("cap")[column]
-        return np.array([(cap, *interval(rows)) for cap, rows in groups]).T
-
+    names = {"across": "cap on the length of a run", "up": "ε of the whole stream"}
+    figure, axes = panels(1, 2, size=(10.5, 4.6), **names, sharey=False)
     for kind, (style, said) in _CAPPED.items():
         face = "white" if "--" in style else COLOURS[kind]
         look: Any = {"fmt": style, "ms": 5, "lw": 1.3, "color": COLOURS[kind], "mfc": face}
-        axes[0, 0].errorbar(*means(kind, "epsilon"), **look, label=said)
-    axes[0, 1].errorbar(*means("fsrc", "rounds"), fmt="o-", ms=5, lw=1.3, color="black")
+        axes[0, 0].errorbar(*intervals(table[table["kind"] == kind], "epsilon", by="cap"), **look, label=said)
+    runs = intervals(table[table["kind"] == "fsrc"], "rounds", by="cap")
+    axes[0, 1].errorbar(*runs, fmt="o-", ms=5, lw=1.3, color="black")
     plain_log(axes[0, 0], "x", ticks=CAPS)
     plain_log(axes[0, 0], "y")
     axes[0, 1].set_ylim(bottom=0)
-    label(axes, across="cap on the length of a run", up="ε of the whole stream")
     axes[0, 1].set_ylabel("runs in the stream")
-    legend(figure, axes[0, :1], columns=2)
-    return figure
+    return legend(figure, columns=2)
 
 
 def _cap_numbers(table: Table) -> Table:
@@ -295,7 +268,7 @@ def _cap_numbers(table: Table) -> Table:
 
 CAP = Figure(
     title="Ex post against ex ante, with the cap fixed beforehand",
-    parts=_cap_parts,
+    parts=lambda size: [{"series": "uci-2012", "runs": size.runs, "caps": list(CAPS)}],
     measure=_capped,
     draw=_draw_capped,
     caption=lambda table: (

@@ -23,14 +23,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.errors import SourceError
-from dpselect.paper.figure import Part
 from dpselect.privacy.family import QueryFamily
 
 #: The environment variable that names the data folder.
@@ -70,11 +68,6 @@ class Series:
     def delta(self) -> float:
         """1/N: one person's share of a day (Δ), and the δ of the paper's online comparisons."""
         return 1.0 / self.population
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """What every table says about the series behind a row."""
-        return {"label": self.label, "simulated": self.simulated}
 
     def family(self, *, monotone: bool = False) -> QueryFamily:
         """Range [0, 1] and Δ = 1/N."""
@@ -137,11 +130,6 @@ def load(name: str, *, data: Path | None = None) -> Series:
     if name not in SERIES:
         raise refuse("name", name, f"one of {', '.join(SERIES)}")
     return _load(name, data_folder(data))
-
-
-def part_of(name: str, *, data: Path | None, **rest: Any) -> Part:
-    """Parameters of work on one series; they change with its values."""
-    return {"series": name, "fingerprint": load(name, data=data).fingerprint} | rest
 
 
 def data_folder(data: Path | None) -> Path | None:

@@ -1,15 +1,15 @@
 """What a figure is: work in parts at some size, a drawing, a caption, a small table, and the paper's claims it decides.
 
-A part is plain parameters with their own random numbers, so that any process can compute it. Random numbers here are
-NumPy's, seeded by the parameters: the figures are simulations on public data, not private releases, and the same
-parameters must give the same figure.
+A part is plain parameters with their own random numbers, so that any process can compute it. One that names a
+``series`` is measured on that data set, and its rows say so. Random numbers here are NumPy's, seeded by the parameters:
+the figures are simulations on public data, not private releases, and the same parameters must give the same figure.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpselect.checks import FloatArray
+from dpselect.paper.datasets import load
 from dpselect.paper.style import under_rules
 
 if TYPE_CHECKING:
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
 #: The parameters of one piece of work; JSON can write them.
 Part: TypeAlias = dict[str, Any]
 
-#: (size, data=folder of the data sets) → the parameters of independent pieces of work.
-Parts: TypeAlias = Callable[..., list[Part]]
+#: Names with a value each, or with an array for several rows at once.
+Row: TypeAlias = dict[str, Any]
 
-#: (part, data=folder) → one piece of work as a tidy table.
-Measure: TypeAlias = Callable[..., Any]
+#: A part and, where it names one, its series → rows.
+Measure: TypeAlias = Callable[..., Iterable[Row]]
 
 #: A tidy pandas table, one observation per row. What a cell holds is not in its type, so neither is it in this one.
 Table: TypeAlias = Any
@@ -99,8 +101,8 @@ class Figure:
 
     #: What it shows.
     title: str
-    #: The work, in pieces, and one piece as a tidy table. It can be sent to another process.
-    parts: Parts
+    #: The work at some size in independent parts, and how one is computed: a function that other processes can find.
+    parts: Callable[[Size], Iterable[Part]]
     measure: Measure
     #: The drawing of the whole table, and what the reader sees in it, in a sentence or two.
     draw: Callable[[Table], Drawing]
@@ -109,10 +111,16 @@ class Figure:
     numbers: Callable[[Table], Table] | None = None
     #: The paper's claims that the table decides.
     claims: Callable[[Table], Iterable[Claim]] = lambda table: ()
+    #: Further parts that the data folder holds.
+    found: Callable[[Path | None], list[Part]] = lambda data: []
+
+    def work(self, size: Size, *, data: Path | None = None) -> list[Part]:
+        """All parts; one on a series changes with its values."""
+        return [part | _fingerprint(part, data=data) for part in (*self.parts(size), *self.found(data))]
 
     def compute(self, size: Size = QUICK, *, data: Path | None = None) -> Table:
-        """All pieces, one after the other, in one table."""
-        return tidy(self.measure(part, data=data) for part in self.parts(size, data=data))
+        """All parts, one after the other, in one table."""
+        return tidy(measured(self.measure, part, data=data) for part in self.work(size, data=data))
 
     def drawn(self, table: Table) -> Drawing:
         """The drawing under the house rules; one of a stand-in says so across its top."""
@@ -124,13 +132,27 @@ class Figure:
         return [asdict(claim) | verdict for claim in self.claims(table)]
 
 
-def tidy(pieces: Iterable[Table | Mapping[str, Any]]) -> Table:
-    """One table of several, or of columns by name.
+def _fingerprint(part: Part, *, data: Path | None) -> Part:
+    return {"fingerprint": load(part["series"], data=data).fingerprint} if "series" in part else {}
 
-    >>> tidy([{"x": [1, 2], "y": 0}, {"x": [3], "y": 1}])["x"].tolist()
+
+def measured(measure: Measure, part: Part, *, data: Path | None = None) -> Table:
+    """One part's table."""
+    if "series" not in part:
+        return tidy(measure(part))
+    series = load(part["series"], data=data)
+    names = {"series": part["series"], "label": series.label, "simulated": series.simulated}
+    return tidy(names | row for row in measure(part, series))
+
+
+def tidy(pieces: Iterable[Table | Row]) -> Table:
+    """One table of several, or of rows.
+
+    >>> tidy([{"x": [1, 2], "y": 0}, {"x": 3, "y": 1}])["x"].tolist()
     [1, 2, 3]
     """
-    return pd.concat([pd.DataFrame(piece) for piece in pieces], ignore_index=True)
+    many = ((piece, any(map(np.ndim, dict(piece).values()))) for piece in pieces)
+    return pd.concat([pd.DataFrame(piece if several else [piece]) for piece, several in many], ignore_index=True)
 
 
 def digest_of(part: Part) -> str:
@@ -173,6 +195,11 @@ def interval(values: Any) -> tuple[float, float]:
     """
     numbers = np.asarray(values, dtype=np.float64)
     return float(numbers.mean()), 1.96 * float(numbers.std(ddof=1)) / float(np.sqrt(len(numbers)))
+
+
+def intervals(table: Table, column: str, *, by: str) -> FloatArray:
+    """What the table is grouped by, the means of a column, and half of their 95% intervals: ready to be drawn."""
+    return np.array([(place, *interval(values)) for place, values in table.groupby(by)[column]]).T
 
 
 def least_cost(table: Table, *, reach: str, at_least: float) -> float:

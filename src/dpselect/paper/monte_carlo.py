@@ -20,8 +20,8 @@ from scipy.special import log_ndtr, ndtr
 from dpselect.checks import FloatArray
 from dpselect.errors import SourceError
 from dpselect.paper.datasets import GPU_RESULTS, data_folder
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, tidy
-from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
+from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if
+from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.noisy_max import noisy_max_loss
 
 SENSITIVITY = 0.01
@@ -38,25 +38,21 @@ PAPER_SAMPLES = 10_000_000_000
 _CHUNK = 1 << 14
 
 
-def _parts(size: Size, *, data: Path | None) -> list[Part]:
-    """Per σ: quadrature with the spread it predicts, a few groups of estimates; and what a GPU left."""
+def _parts(size: Size) -> Iterator[Part]:
+    """Per σ: quadrature with the spread it predicts, and a few groups of estimates."""
     groups = min(5, size.estimates)
-    found: list[Part] = []
     for sigma in SIGMAS:
-        found.append({"kind": "quadrature", "sigma": sigma})
+        yield {"kind": "quadrature", "sigma": sigma}
         for group in range(groups):
             estimates = size.estimates // groups + (group < size.estimates % groups)
-            found.append(
-                {"kind": "processor", "sigma": sigma, "group": group, "estimates": estimates, "samples": size.samples}
-            )
-    left = _left_by_gpu(data)
-    return found if left is None else [*found, {"kind": "gpu", **left}]
+            drawn = {"group": group, "estimates": estimates, "samples": size.samples}
+            yield {"kind": "processor", "sigma": sigma} | drawn
 
 
-def _left_by_gpu(data: Path | None) -> dict[str, Any] | None:
+def _left_by_gpu(data: Path | None) -> list[Part]:
     folder = data_folder(data)
     if folder is None or not (folder / GPU_RESULTS).is_file():
-        return None
+        return []
     try:
         found = json.loads((folder / GPU_RESULTS).read_text())
         chosen = {name: found[name] for name in ("samples", "sensitivity", "device", "trials")}
@@ -67,7 +63,7 @@ def _left_by_gpu(data: Path | None) -> dict[str, Any] | None:
         raise SourceError(f"{GPU_RESULTS} is not what benchmarks/monte_carlo.py --gpu --json writes")
     if chosen["sensitivity"] != SENSITIVITY:
         raise SourceError(f"{GPU_RESULTS} holds another Δ than this figure's {SENSITIVITY:g}")
-    return chosen
+    return [{"kind": "gpu", **chosen}]
 
 
 class Estimate(NamedTuple):
@@ -154,29 +150,25 @@ def predicted_spread(candidates: int, *, sigma: float, samples: int = PAPER_SAMP
     }
 
 
-def measure(part: Part, *, data: Path | None) -> Table:
+def measure(part: Part) -> Iterator[Row]:
     """Rows of (kind, σ, d, pairing, trial, ε)."""
     if part["kind"] == "gpu":
-        return pd.DataFrame(part["trials"]).assign(kind="gpu", samples=part["samples"], device=part["device"])
-    sigma = part["sigma"]
+        yield dict(pd.DataFrame(part["trials"])) | {name: part[name] for name in ("kind", "samples", "device")}
+        return
+    row = {"kind": part["kind"], "sigma": part["sigma"], "candidates": CANDIDATES}
     if part["kind"] == "quadrature":
-        cost: dict[str, Any] = {"width": 1.0, "sensitivity": SENSITIVITY, "sigma": sigma}
-        loss = noisy_max_loss(**cost, candidates=CANDIDATES)
-        rows = {"kind": "quadrature", "sigma": sigma, "candidates": CANDIDATES, "epsilon": loss.value, "device": ""}
-        spreads = pd.DataFrame([predicted_spread(d, sigma=sigma) for d in CANDIDATES])
-        bound = loss.error / loss.value
-        return pd.DataFrame(rows | {f"spread_{p}": spreads[p] for p in PAIRINGS} | {"bound": bound, "samples": 0})
-    generator, samples, found = generator_of(part), part["samples"], []
-    row = {"kind": "processor", "sigma": sigma, "candidates": CANDIDATES, "samples": samples, "device": "processor"}
+        loss = noisy_max_loss(width=1.0, sensitivity=SENSITIVITY, sigma=part["sigma"], candidates=CANDIDATES)
+        spreads = [predicted_spread(d, sigma=part["sigma"]) for d in CANDIDATES]
+        row |= {"epsilon": loss.value, "device": ""} | {f"spread_{p}": [one[p] for one in spreads] for p in PAIRINGS}
+        yield row | {"bound": loss.error / loss.value, "samples": 0}
+        return
+    drawn: Any = {"sigma": part["sigma"], "samples": part["samples"], "generator": generator_of(part)}
+    row |= {"samples": part["samples"], "device": "processor"}
     for trial in range(part["estimates"]):
-        first, second = (
-            processor_sums(CANDIDATES, sigma=sigma, samples=samples, generator=generator) for _ in PAIRINGS
-        )
+        first, second = (processor_sums(CANDIDATES, **drawn) for _ in PAIRINGS)
         for pairing, others in zip(PAIRINGS, (second, None), strict=True):
-            estimate = estimate_from(first, samples=samples, others=others)
-            named = {"pairing": pairing, "trial": f"{part['group']}-{trial}"}
-            found.append(row | named | {"epsilon": estimate.epsilon})
-    return tidy(found)
+            epsilon = estimate_from(first, samples=part["samples"], others=others).epsilon
+            yield row | {"pairing": pairing, "trial": f"{part['group']}-{trial}", "epsilon": epsilon}
 
 
 def spread_of(table: Table, *, kind: str) -> Table:
@@ -204,7 +196,7 @@ def _samples(table: Table, kind: str) -> tuple[int, str, str]:
 def _draw(table: Table) -> Any:
     """Above, estimates with their spread; below, that spread relative to ε, one column per σ."""
     sigmas = sorted(table["sigma"].unique())
-    figure, axes = panels(2, columns=len(sigmas), width=12.0, height=6.6, sharex=True, sharey="row")
+    figure, axes = panels(2, len(sigmas), size=(12.0, 6.6), across="candidates d", sharey="row")
     colours = {"independent": COLOURS["pure"], "paired": COLOURS["profile"]}
     exact = table[table["kind"] == "quadrature"].sort_values("candidates")
     for column, sigma in zip(axes.T, sigmas, strict=True):
@@ -232,9 +224,7 @@ def _draw(table: Table) -> Any:
     axes[1, 0].set(yscale="log", ylim=(1e-15, 30))
     axes[0, 0].set_ylabel(f"privacy cost ε\n({'GPU' if ran(table) == 'gpu' else 'processor'}; bars: std over trials)")
     axes[1, 0].set_ylabel("relative error: std/ε;\nquadrature: error bound/ε")
-    label(axes, across="candidates d")
-    legend(figure, axes[:, 0], columns=2)
-    return figure
+    return legend(figure, columns=2)
 
 
 def _caption(table: Table) -> str:
@@ -295,6 +285,7 @@ def _claims(table: Table) -> Iterator[Claim]:
 MONTE_CARLO = Figure(
     title="Report noisy max: quadrature against Monte Carlo",
     parts=_parts,
+    found=_left_by_gpu,
     measure=measure,
     draw=_draw,
     caption=_caption,

@@ -7,15 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, held_if
-from dpselect.paper.style import COLOURS, heat_map, label, legend, panels, plain_log, ramp
+from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, held_if
+from dpselect.paper.style import COLOURS, heat_map, legend, panels, plain_log, ramp
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
@@ -54,13 +52,13 @@ def accounts(*, sensitivity: Any, sigma: Any, candidates: Any, delta: float = DE
     return {method: np.asarray(epsilon) for method, epsilon in found.items()}
 
 
-def _measure(part: Part, *, data: Path | None) -> Table:
+def _measure(part: Part) -> Iterator[Row]:
     """ε by every method over (σ, d), and N where Δ = 1/N falls as N grows."""
     grids = np.meshgrid(part["sigmas"], part["candidates"], part.get("populations", [1.0 / SENSITIVITY]), indexing="ij")
     sigma, candidates, population = (grid.ravel() for grid in grids)
     found = accounts(sensitivity=1.0 / population, sigma=sigma, candidates=candidates)
     named = {"population": population} if "populations" in part else {}
-    return pd.DataFrame({"sigma": sigma, "candidates": candidates} | named | found)
+    yield {"sigma": sigma, "candidates": candidates} | named | found
 
 
 #: d from 16 to 1,024, as the paper draws it.
@@ -74,13 +72,9 @@ def _powers(count: int) -> list[int]:
 # --- ε against d -----------------------------------------------------------------------------------------------------
 
 
-def _curve_parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [{"candidates": _powers(8), "sigmas": list(SIGMAS)}]
-
-
 def _draw_curves(table: Table) -> Any:
     """Three panels on the same axes; dotted: the same for a monotone family."""
-    figure, axes = panels(columns=3, width=11.5, height=3.9, sharex=True, sharey=True)
+    figure, axes = panels(1, 3, size=(11.5, 3.9), across="candidates d", up="privacy cost ε")
     sigmas = sorted(table["sigma"].unique())
     titles = {
         "pure": "The paper's pure bound (δ = 0)",
@@ -96,10 +90,8 @@ def _draw_curves(table: Table) -> Any:
         axis.set_title(title)
     plain_log(axes[0, 0], "x", ticks=_POWERS)
     plain_log(axes[0, 0], "y")
-    label(axes, across="candidates d", up="privacy cost ε")
     axes[0, 0].plot([], [], ":", lw=1.2, color="#777777", label="monotone family")
-    legend(figure, axes[0, :1], columns=6)
-    return figure
+    return legend(figure, columns=6)
 
 
 def _curve_numbers(table: Table) -> Table:
@@ -124,7 +116,7 @@ def _curve_claims(table: Table) -> Iterator[Claim]:
 
 CURVES = Figure(
     title="Report noisy max: ε against the number of candidates",
-    parts=_curve_parts,
+    parts=lambda size: [{"candidates": _powers(8), "sigmas": list(SIGMAS)}],
     measure=_measure,
     draw=_draw_curves,
     caption=lambda table: (
@@ -138,15 +130,11 @@ CURVES = Figure(
 # --- the heat map ----------------------------------------------------------------------------------------------------
 
 
-def _map_parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [{"sigmas": np.linspace(0.1, 0.5, size.grid).tolist(), "candidates": _powers(size.grid)}]
-
-
 def _draw_map(table: Table) -> Any:
     """Three heat maps of (bound − Rényi baseline) on one colour scale."""
     from matplotlib.colors import SymLogNorm
 
-    figure, axes = panels(columns=3, width=11.5, height=3.9, sharex=True, sharey=True)
+    figure, axes = panels(1, 3, size=(11.5, 3.9), across="noise σ", up="candidates d")
     names = {"pure": "The paper's pure bound (δ = 0)", "pure, monotone": "Pure, monotone", "profile": "Profile, same δ"}
     maps = {name: table.pivot(index="candidates", columns="sigma", values=name) for name in (*names, "Δ√d Rényi")}
     gaps = {name: maps[name] - maps["Δ√d Rényi"] for name in names}
@@ -156,7 +144,6 @@ def _draw_map(table: Table) -> Any:
         mesh = heat_map(axis, gap, log=True, norm=SymLogNorm(linthresh=0.02, vmin=-reach, vmax=reach))
         axis.set_title(names[name])
     plain_log(axes[0, 0], "y", ticks=_POWERS)
-    label(axes, across="noise σ", up="candidates d")
     ticks = [tick for tick in (-1, -0.3, -0.1, -0.03, 0, 0.03, 0.1, 0.3, 1) if abs(tick) <= reach]
     bar = figure.colorbar(mesh, ax=axes, ticks=ticks, pad=0.01, aspect=28)
     bar.set_label("ε − ε of the Rényi baseline\n(blue: the bound is lower)")
@@ -200,7 +187,7 @@ def _map_claims(table: Table) -> Iterator[Claim]:
 
 HEAT_MAP = Figure(
     title="Report noisy max: where the bounds beat post-processing",
-    parts=_map_parts,
+    parts=lambda size: [{"sigmas": np.linspace(0.1, 0.5, size.grid).tolist(), "candidates": _powers(size.grid)}],
     measure=_measure,
     draw=_draw_map,
     caption=_map_caption,
@@ -210,7 +197,7 @@ HEAT_MAP = Figure(
 # --- N and Δ ---------------------------------------------------------------------------------------------------------
 
 
-def _sweep_parts(size: Size, *, data: Path | None) -> list[Part]:
+def _sweep_parts(size: Size) -> list[Part]:
     populations = np.geomspace(30, 1e6, 2 * size.curve - 1).tolist()
     return [{"populations": populations, "candidates": [16, 365, 4096], "sigmas": [0.1, 0.3]}]
 
@@ -218,7 +205,8 @@ def _sweep_parts(size: Size, *, data: Path | None) -> list[Part]:
 def _draw_sweep(table: Table) -> Any:
     """What the baselines cost for every ε of the pure bound; above 1 the pure bound is the cheaper one."""
     sigmas = sorted(table["sigma"].unique())
-    figure, axes = panels(columns=len(sigmas), width=10.5, height=3.9, sharex=True, sharey=True)
+    up = "ε of the other bound / ε of the pure bound"
+    figure, axes = panels(1, len(sigmas), size=(10.5, 3.9), across="people N (Δ = 1/N)", up=up)
     styles = dict(zip(sorted(table["candidates"].unique()), (":", "-", "--"), strict=True))
     names = {"Δ√d Gaussian": "baseline Δ√d, δ = 1e-5", "profile": "profile bound, δ = 1e-5"}
     for axis, sigma in zip(axes[0], sigmas, strict=True):
@@ -231,14 +219,12 @@ def _draw_sweep(table: Table) -> Any:
         axis.set_xscale("log")
         axis.set_title(f"σ = {sigma:g}")
     plain_log(axes[0, 0], "y")
-    label(axes, across="people N (Δ = 1/N)", up="ε of the other bound / ε of the pure bound")
     for method, name in names.items():
         axes[0, 0].plot([], [], color=COLOURS[method], label=name)
     for candidates, style in styles.items():
         axes[0, 0].plot([], [], style, color="#777777", label=f"d = {int(candidates):,}")
     axes[0, 0].plot([], [], color="black", lw=1, label="equal")
-    legend(figure, axes[0, :1], columns=6)
-    return figure
+    return legend(figure, columns=6)
 
 
 def _sweep_numbers(table: Table) -> Table:

@@ -7,18 +7,16 @@ serves every way of accounting for it; the classical mechanisms get the noise th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.paper.datasets import load, part_of
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, least_cost, series_in, tidy
+from dpselect.paper.datasets import Series
+from dpselect.paper.figure import Claim, Figure, Part, Row, Table, generator_of, held_if, least_cost, series_in
 from dpselect.paper.noisy_max import DELTA, accounts
-from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
+from dpselect.paper.style import COLOURS, legend, panels, plain_log
 
 #: Rows of the figures: what the paper compares, then the mechanisms it calls competitive.
 PUBLISHED = ("pure", "Δ√d Gaussian", "Δ√d Rényi", "profile", "pure, monotone")
@@ -41,16 +39,10 @@ _DASHED = {"pure, monotone": "--", "permute-and-flip": "--", "Laplace release of
 _NEEDS_DELTA = {"Δ√d Gaussian", "Δ√d Rényi", "profile"}
 
 
-def _parts(names: tuple[str, ...], size: Size, *, data: Path | None) -> list[Part]:
-    """One part per series."""
-    sigmas = np.geomspace(0.015, 0.6, size.curve).tolist()
-    return [part_of(name, data=data, sigmas=sigmas, trials=size.trials) for name in names]
-
-
-def measure(part: Part, *, data: Path | None) -> Table:
+def measure(part: Part, series: Series) -> Iterator[Row]:
     """Accuracy and ε of every mechanism and accounting over the noise levels."""
-    series, generator = load(part["series"], data=data), generator_of(part)
-    sigmas, step, days = np.array(part["sigmas"]), series.delta, len(series.values)
+    generator, sigmas = generator_of(part), np.array(part["sigmas"])
+    step, days = series.delta, len(series.values)
 
     def picked(noise: Any, scales: FloatArray) -> dict[str, Any]:
         draws = ((scale, noise(size=(part["trials"], days))) for scale in scales.tolist())
@@ -66,12 +58,10 @@ def measure(part: Part, *, data: Path | None) -> Table:
     for method, noise in noises.items():
         found[method] = picked(noise, 2 * step / epsilons) | {"epsilon": epsilons}
     # The same noise on all d values, released whole: the post-processing argument, d·Δ/scale.
-    whole = found["Laplace"] | {"epsilon": days * step / found["Laplace"]["scale"]}
-    shared = {"series": part["series"]} | series.named | {"candidates": days, "population": series.population}
-    return tidy(
-        shared | {"method": method, "delta": DELTA if method in _NEEDS_DELTA else 0.0} | rows
-        for method, rows in (found | {"Laplace release of all": whole}).items()
-    )
+    found["Laplace release of all"] = found["Laplace"] | {"epsilon": days * step / found["Laplace"]["scale"]}
+    for method, reached in found.items():
+        row = {"candidates": days, "population": series.population, "method": method}
+        yield row | {"delta": DELTA if method in _NEEDS_DELTA else 0.0} | reached
 
 
 def accuracy(values: FloatArray, *, noise: FloatArray) -> tuple[float, float]:
@@ -97,7 +87,8 @@ def _draw(table: Table) -> Any:
     # A single series has its two panels side by side.
     rows, columns = (2, len(names)) if len(names) > 1 else (1, 2)
     width, height = (3.9 * columns + 1.2, 3.2 * rows + 1.6) if rows > 1 else (10.5, 5.2)
-    figure, axes = panels(rows, columns=columns, width=width, height=height, sharex=True, sharey=True)
+    up = r"accuracy $1 - \mathrm{E}[q_{\max} - q_{\mathrm{chosen}}]$"
+    figure, axes = panels(rows, columns, size=(width, height), across="privacy cost ε", up=up)
     grid = axes if rows > 1 else axes.T
     for column, name in enumerate(names):
         here = table[table["series"] == name]
@@ -110,9 +101,7 @@ def _draw(table: Table) -> Any:
     axes[0, 0].set(xlim=(max(float(pure.min()), 1e-3), min(float(pure.max()), 10.0)))
     axes[0, 0].set_ylim(top=1.01)
     plain_log(axes[0, 0], "x")
-    label(axes, across="privacy cost ε", up=r"accuracy $1 - \mathrm{E}[q_{\max} - q_{\mathrm{chosen}}]$")
-    legend(figure, grid[:, 0], columns=3 if columns > 2 else 2)
-    return figure
+    return legend(figure, columns=3 if columns > 2 else 2)
 
 
 def _curve(axis: Any, curve: Table, *, method: str) -> None:
@@ -121,13 +110,6 @@ def _curve(axis: Any, curve: Table, *, method: str) -> None:
     axis.plot(curve["epsilon"], curve["accuracy"], _DASHED.get(method, "-"), color=colour, label=_LABELS[method])
     low, high = (curve["accuracy"] + side * curve["standard_error"] for side in (-1, 1))
     axis.fill_between(curve["epsilon"], low, high, color=colour, alpha=0.2, linewidth=0)
-
-
-def _caption(note: str, table: Table) -> str:
-    return (
-        f"{series_in(table)}. Bands: one standard error over the trials. All costs are guarantees before the release. "
-        f"Where the family is monotone, every pure mechanism here costs about half. {note}"
-    ).strip()
 
 
 def _numbers(table: Table) -> Table:
@@ -241,10 +223,16 @@ def _offline(
     """The figure of some series."""
     return Figure(
         title=title,
-        parts=partial(_parts, series),
+        parts=lambda size: [
+            {"series": name, "sigmas": np.geomspace(0.015, 0.6, size.curve).tolist(), "trials": size.trials}
+            for name in series
+        ],
         measure=measure,
         draw=_draw,
-        caption=partial(_caption, note),
+        caption=lambda table: (
+            f"{series_in(table)}. Bands: one standard error over the trials. All costs are guarantees before the "
+            f"release. Where the family is monotone, every pure mechanism here costs about half. {note}"
+        ).strip(),
         numbers=_numbers,
         claims=claims,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ import pandas as pd
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.paper import published
-from dpselect.paper.datasets import Series, load, part_of
-from dpselect.paper.figure import Figure, Part, Size, Table, generator_of, interval, series_in
-from dpselect.paper.passes import f1_scores, fresh_costs, gaussian, kept_costs, verdicts_of
+from dpselect.paper.datasets import Series
+from dpselect.paper.figure import Figure, Part, Row, Size, Table, generator_of, interval, series_in
+from dpselect.paper.passes import f1_scores, gaussian, simulated
 from dpselect.paper.published import ACCOUNTINGS, LCL_SIGMAS, UCI_SIGMAS, Panel, published_part
-from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
+from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
 
@@ -27,29 +27,22 @@ CLIPS = (0.05, 0.15, None)
 RATIOS = (1.0, math.sqrt(3), 3.0)
 
 
-def _parts(chosen: tuple[Panel, ...], sigmas: tuple[float, float], size: Size, *, data: Path | None) -> list[Part]:
+def _parts(chosen: tuple[Panel, ...], sigmas: tuple[float, float], size: Size) -> Iterator[Part]:
     """Per panel: the published settings, releasing everything, and our tuned ones."""
     tuned = np.geomspace(0.015, 0.3, size.tuning).tolist()
     grids = {"release": np.geomspace(0.005, 0.5, size.curve).tolist(), "fresh": tuned, "kept": tuned}
-    found: list[Part] = []
-    for panel in chosen[: size.panels]:
-        found.append(published_part(panel, sigmas=sigmas, size=size, data=data))
-        name, threshold = panel
-        found += [
-            part_of(name, data=data, kind=kind, threshold=threshold, runs=size.runs, sigmas=grid)
-            for kind, grid in grids.items()
-        ]
-    return found
+    for name, threshold in chosen[: size.panels]:
+        yield published_part((name, threshold), sigmas=sigmas, size=size)
+        for kind, grid in grids.items():
+            yield {"series": name, "kind": kind, "threshold": threshold, "runs": size.runs, "sigmas": grid}
 
 
-def measure(part: Part, *, data: Path | None) -> Table:
+def measure(part: Part, series: Series) -> Iterator[Row]:
     """One part: a row per setting and, for the published settings, per pass and accounting."""
     if part["kind"] == "published":
-        return published.measure(part, data=data)
-    series = load(part["series"], data=data)
-    rows = (_release if part["kind"] == "release" else _tuned)(series, part)
-    shared = {"series": part["series"]} | series.named | {"threshold": part["threshold"], "kind": part["kind"]}
-    return pd.DataFrame([shared | row for row in rows])
+        return published.measure(part, series)
+    rows = (_release if part["kind"] == "release" else _tuned)(part, series)
+    return ({"threshold": part["threshold"], "kind": part["kind"]} | row for row in rows)
 
 
 def tuned_settings(
@@ -75,37 +68,31 @@ def tuned_settings(
 
 def mean_rows(
     settings: list[AboveThreshold], *, series: Series, fresh: bool, runs: int, generator: np.random.Generator
-) -> list[dict[str, Any]]:
+) -> Iterator[Row]:
     """Per setting, its scales and range, with F1, realised ε and the budget needed as means over the passes."""
-    price, truth = fresh_costs if fresh else kept_costs, series.values >= settings[0].threshold
-    answers = verdicts_of(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
-    rows = []
-    for place, watch in enumerate(settings):
-        costs = price(watch, verdicts=answers[:, place])
-        row = {"sigma_threshold": watch.scales[0], "ratio": watch.scales[1] / watch.scales[0]}
-        row |= {"lower": watch.family.lower, "upper": watch.family.upper}
-        row |= {"f1": float(f1_scores(answers[:, place], truth=truth).mean())}
-        rows.append(row | {"epsilon": float(costs.spent.mean()), "needed": float(costs.needed.mean())})
-    return rows
+    truth = series.values >= settings[0].threshold
+    for passes in simulated(settings, values=series.values, passes=runs, fresh=fresh, generator=generator):
+        (scale, scale_query), family, costs = passes.watch.scales, passes.watch.family, passes.costs()
+        row = {"sigma_threshold": scale, "ratio": scale_query / scale, "lower": family.lower, "upper": family.upper}
+        row |= {"f1": f1_scores(passes.verdicts, truth=truth).mean()}
+        yield row | {"epsilon": costs.spent.mean(), "needed": costs.needed.mean()}
 
 
-def _tuned(series: Series, part: Part) -> list[dict[str, Any]]:
+def _tuned(part: Part, series: Series) -> Iterator[Row]:
     """Monotone, clipped, with σ_Z/σ_X free."""
     settings = tuned_settings(series.family(monotone=True), threshold=part["threshold"], sigmas=part["sigmas"])
     fresh = part["kind"] == "fresh"
     return mean_rows(settings, series=series, fresh=fresh, runs=part["runs"], generator=generator_of(part))
 
 
-def _release(series: Series, part: Part) -> list[dict[str, Any]]:
+def _release(part: Part, series: Series) -> Iterator[Row]:
     """Every day released with Gaussian noise and compared with the threshold afterwards; exact profile at δ = 1/N."""
     generator, threshold, days = generator_of(part), part["threshold"], len(series.values)
-    rows = []
     for sigma in part["sigmas"]:
         noisy = series.values[:, None] + sigma * generator.standard_normal((days, part["runs"]))
-        f1 = float(f1_scores(noisy >= threshold, truth=series.values >= threshold).mean())
+        f1 = f1_scores(noisy >= threshold, truth=series.values >= threshold).mean()
         epsilon = selection_epsilon(series.delta, shift=math.sqrt(days) * series.delta / sigma)
-        rows.append({"sigma_threshold": sigma, "f1": f1, "epsilon": epsilon})
-    return rows
+        yield {"sigma_threshold": sigma, "f1": f1, "epsilon": epsilon}
 
 
 def frontier(table: Table) -> Table:
@@ -140,8 +127,8 @@ def _draw(table: Table) -> Any:
     shown = _panels_of(table)
     columns = 3 if len(shown) % 3 == 0 else min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
-    size: Any = {"width": 3.9 * columns + 0.4, "height": 3.2 * rows + 1.5}
-    figure, axes = panels(rows, columns=columns, **size, sharex=True, sharey=True)
+    names = {"across": "final privacy cost ε", "up": "F1 against the noiseless answers"}
+    figure, axes = panels(rows, columns, size=(3.9 * columns + 0.4, 3.2 * rows + 1.5), **names)
     for axis, (title, here) in zip(axes.flat, shown, strict=True):
         for kind, (marker, said) in ACCOUNTINGS.items():
             points = here[here["kind"] == kind].groupby("sigma_threshold")
@@ -160,9 +147,7 @@ def _draw(table: Table) -> Any:
     epsilon = table[table["kind"].isin(list(ACCOUNTINGS))]["epsilon"]
     axes[0, 0].set(xlim=(0.2 * epsilon.min(), 1.6 * epsilon.max()), ylim=(0, 1.02))
     plain_log(axes[0, 0], "x")
-    label(axes, across="final privacy cost ε", up="F1 against the noiseless answers")
-    legend(figure, axes[0, :1], columns=2)
-    return figure
+    return legend(figure, columns=2)
 
 
 def _caption(note: str, table: Table) -> str:

@@ -37,20 +37,16 @@ def gaussian(
     return GaussianAboveThreshold(family, threshold=threshold, sigma_threshold=sigma, sigma_query=ratio * sigma)
 
 
-def verdicts_of(
+def simulated(
     watches: Sequence[AboveThreshold],
     *,
     values: FloatArray,
     passes: int,
-    fresh: bool,
     generator: np.random.Generator,
+    fresh: bool = True,
     cap: int | None = None,
-) -> Verdicts:
-    """Answers of ``passes`` passes of every watch over the stream: (day, watch, pass).
-
-    ``fresh`` draws a new noisy threshold after every ⊤, as in the paper; otherwise one serves the whole pass. With a
-    ``cap`` a run of so many ⊥ ends too. All watches have noise of one law.
-    """
+) -> list[Passes]:
+    """So many passes of every watch over the stream. All watches have noise of one law."""
     (law,) = {watch.law for watch in watches}
     settings = [(w.family.lower, w.family.upper, w.level, *w.scales) for w in watches]
     low, high, level, scale_threshold, scale_query = np.array(settings).T[:, :, None]
@@ -66,7 +62,7 @@ def verdicts_of(
             over = above if cap is None else above | (length >= cap)
             length[over] = 0
             line = np.where(over, level + scale_threshold * standard_draws(law, shape, generator), line)
-    return answers
+    return [Passes(watch, answers[:, place], fresh=fresh, cap=cap) for place, watch in enumerate(watches)]
 
 
 def f1_scores(verdicts: Verdicts, *, truth: Verdicts) -> FloatArray:
@@ -96,10 +92,15 @@ class Costs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """Passes (day, pass) of one watch that drew a new threshold after every ⊤ and, with a ``cap``, after so many ⊥."""
+    """Passes (day, pass) of one watch.
+
+    With ``fresh`` a new threshold is drawn after every ⊤, as in the paper, and with a ``cap`` after so many ⊥ too;
+    otherwise one serves the whole pass, for any number of ⊤, and only :meth:`costs` has a meaning.
+    """
 
     watch: AboveThreshold
     verdicts: Verdicts
+    fresh: bool = True
     cap: int | None = None
 
     @cached_property
@@ -162,6 +163,11 @@ class Passes:
 
     def costs(self) -> Costs:
         """At the end of the stream."""
+        if not self.fresh:
+            # The loss grows with either count (THEORY §2), so the last question decides how much budget is needed.
+            days, above, before = len(self.verdicts), self.verdicts.sum(axis=0), self.verdicts[:-1].sum(axis=0)
+            if_above, if_below = self.watch.loss(days - 1 - before, before + 1), self.watch.loss(days - before, before)
+            return Costs(np.asarray(self.watch.loss(days - above, above)), np.maximum(if_above, if_below))
         # Within a run the dearer answer grows with its length, so only a run's last question can set ``needed``.
         last = self.verdicts.copy()
         last[-1] = True
@@ -206,21 +212,6 @@ class Passes:
 def _first(blocked: Verdicts) -> Days:
     """The first blocked day of each pass; all days where none is."""
     return np.where(blocked.any(axis=0), blocked.argmax(axis=0), len(blocked))
-
-
-def fresh_costs(watch: AboveThreshold, *, verdicts: Verdicts) -> Costs:
-    """Costs of passes (day, pass) that drew a new threshold after every ⊤."""
-    return Passes(watch, verdicts).costs()
-
-
-def kept_costs(watch: AboveThreshold, *, verdicts: Verdicts) -> Costs:
-    """Costs of passes that kept one noisy threshold, any number of ⊤ under it (THEORY §2).
-
-    The loss grows with either count, so the last question decides how much budget is needed.
-    """
-    days, above, before = len(verdicts), verdicts.sum(axis=0), verdicts[:-1].sum(axis=0)
-    if_above, if_below = watch.loss(days - 1 - before, before + 1), watch.loss(days - before, before)
-    return Costs(np.asarray(watch.loss(days - above, above)), np.maximum(if_above, if_below))
 
 
 def tops_days(verdicts: Verdicts, *, tops: int) -> Days:

@@ -10,19 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.paper.datasets import Series, load, part_of
-from dpselect.paper.figure import Claim, Figure, Part, Size, Table, generator_of, held_if, series_in, tidy
-from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, published_curve, verdicts_of
-from dpselect.paper.style import COLOURS, label, legend, panels
+from dpselect.paper.datasets import Series
+from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, series_in
+from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, published_curve, simulated
+from dpselect.paper.style import COLOURS, legend, panels
 
 #: Accountings of the published settings: marker and name.
 ACCOUNTINGS = {
@@ -39,19 +36,17 @@ Panel = tuple[str, float]
 UCI_SIGMAS, LCL_SIGMAS = (0.09, 0.15), (0.04, 0.16)
 
 
-def published_part(panel: Panel, *, sigmas: tuple[float, float], size: Size, data: Path | None) -> Part:
+def published_part(panel: Panel, *, sigmas: tuple[float, float], size: Size) -> Part:
     """The published settings over a range of σ_X."""
     grid = np.linspace(*sigmas, max(3, size.curve // 3)).tolist()
-    return part_of(panel[0], data=data, kind="published", threshold=panel[1], runs=size.runs, sigmas=grid)
+    return {"series": panel[0], "kind": "published", "threshold": panel[1], "runs": size.runs, "sigmas": grid}
 
 
-def _costs(
-    watch: GaussianAboveThreshold, passes: Passes, series: Series, *, by_day: bool
-) -> tuple[Days, dict[str, FloatArray]]:
+def _costs(passes: Passes, series: Series, *, by_day: bool) -> tuple[Days, dict[str, FloatArray]]:
     """The runs of each pass, and ε under every accounting: after every day, or at the end alone."""
     # The same answers, priced as a monotone family.
-    again = Passes(replace(watch, family=series.family(monotone=True)), passes.verdicts)
-    curve = published_curve(watch)
+    again = replace(passes, watch=replace(passes.watch, family=series.family(monotone=True)))
+    curve = published_curve(passes.watch)
     runs = passes.runs() if by_day else passes.runs()[-1]
     realised = {
         name: one.spent() if by_day else one.costs().spent for name, one in (("fsrc", passes), ("monotone", again))
@@ -59,22 +54,15 @@ def _costs(
     return runs, realised | {name: cost(curve, rounds=runs, delta=series.delta) for name, cost in READINGS.items()}
 
 
-def measure(part: Part, *, data: Path | None) -> Table:
+def measure(part: Part, series: Series) -> Iterator[Row]:
     """F1 and ε under every accounting, per σ_X and pass: queries in [0, 1], threshold drawn anew after every ⊤."""
-    series, threshold = load(part["series"], data=data), part["threshold"]
+    threshold, runs = part["threshold"], part["runs"]
     settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
-    answers = verdicts_of(settings, values=series.values, passes=part["runs"], fresh=True, generator=generator_of(part))
-    shared = {"series": part["series"]} | series.named | {"threshold": threshold}
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for place, watch in enumerate(settings):
-            verdicts = answers[:, place]
-            runs, costs = _costs(watch, Passes(watch, verdicts), series, by_day=False)
-            row = shared | {"sigma_threshold": watch.sigma_threshold, "passed": np.arange(part["runs"]), "rounds": runs}
-            row |= {"f1": f1_scores(verdicts, truth=series.values >= threshold)}
-            yield from (row | {"kind": accounting, "epsilon": epsilon} for accounting, epsilon in costs.items())
-
-    return tidy(rows())
+    for passes in simulated(settings, values=series.values, passes=runs, generator=generator_of(part)):
+        rounds, costs = _costs(passes, series, by_day=False)
+        row = {"threshold": threshold, "sigma_threshold": passes.watch.scales[0], "passed": np.arange(runs)}
+        row |= {"rounds": rounds, "f1": f1_scores(passes.verdicts, truth=series.values >= threshold)}
+        yield from (row | {"kind": accounting, "epsilon": epsilon} for accounting, epsilon in costs.items())
 
 
 # --- FSRC against the baseline ---------------------------------------------------------------------------------------
@@ -92,13 +80,6 @@ _LABELS = {
     "in all": "δ = 1/N in all",
     "printed": "δ = 1/N per run, Section 2's conversion",
 }
-
-
-def _parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [
-        published_part((name, threshold), sigmas=sigmas, size=size, data=data)
-        for name, (threshold, sigmas) in STREAMS.items()
-    ]
 
 
 def ratio_of_means(top: Any, bottom: Any) -> tuple[float, float]:
@@ -131,7 +112,8 @@ def _draw(table: Table) -> Any:
     """One panel per stream; above the line FSRC's realised sum is the smaller one."""
     found = ratios(table)
     streams = list(found.groupby("series", sort=False))
-    figure, axes = panels(columns=len(streams), width=12.0, height=3.9, sharey=True)
+    names = {"across": r"threshold noise $\sigma_X$", "up": "guarantee of the baseline /\nrealised loss of FSRC"}
+    figure, axes = panels(1, len(streams), size=(12.0, 3.9), **names, sharex=False)
     for axis, (name, here) in zip(axes[0], streams, strict=True):
         width = float(here["sigma_threshold"].max() - here["sigma_threshold"].min())
         for side, (reading, said) in enumerate(_LABELS.items()):
@@ -141,10 +123,8 @@ def _draw(table: Table) -> Any:
             axis.errorbar(places, curve["ratio"], bars, **style, label=said)
         axis.axhline(1.0, color="black", lw=1)
         axis.set_title(f"{here['stream'].iloc[0]}, ρ = {STREAMS[name][0]:g}")
-    label(axes, across=r"threshold noise $\sigma_X$", up="guarantee of the baseline /\nrealised loss of FSRC")
     axes[0, 0].plot([], [], color="black", lw=1, label="equal")
-    legend(figure, axes[0, :1], columns=4)
-    return figure
+    return legend(figure, columns=4)
 
 
 def _numbers(table: Table) -> Table:
@@ -215,7 +195,9 @@ def _claims(table: Table) -> Iterator[Claim]:
 
 SEPARATION = Figure(
     title="FSRC against the Whitehouse filter: every reading",
-    parts=_parts,
+    parts=lambda size: [
+        published_part((name, threshold), sigmas=sigmas, size=size) for name, (threshold, sigmas) in STREAMS.items()
+    ],
     measure=measure,
     draw=_draw,
     caption=lambda table: (
@@ -230,39 +212,27 @@ SEPARATION = Figure(
 # --- ε by each day ---------------------------------------------------------------------------------------------------
 
 
-def _day_parts(chosen: tuple[Panel, ...], sigmas: tuple[float, ...], size: Size, *, data: Path | None) -> list[Part]:
-    """One part per panel."""
-    return [
-        part_of(name, data=data, runs=size.runs, threshold=threshold, sigma=sigma)
-        for name, threshold in chosen
-        for sigma in sigmas
-    ]
-
-
-def _by_day(part: Part, *, data: Path | None) -> Table:
+def _by_day(part: Part, series: Series) -> Iterator[Row]:
     """Mean and the middle 90% of the passes, by day and accounting."""
-    series = load(part["series"], data=data)
     watch = gaussian(series.family(), threshold=part["threshold"], sigma=part["sigma"])
-    verdicts = verdicts_of(
-        [watch], values=series.values, passes=part["runs"], fresh=True, generator=generator_of(part)
-    )[:, 0]
-    runs, costs = _costs(watch, Passes(watch, verdicts), series, by_day=True)
-    shared = {"series": part["series"]} | series.named
-    shared |= {"threshold": part["threshold"], "sigma_threshold": part["sigma"]}
-    shared |= {"day": np.arange(1, len(series.values) + 1), "rounds": runs.mean(axis=1)}
-    ends = {kind: np.quantile(spent, (0.05, 0.95), axis=1) for kind, spent in costs.items()}
-    return tidy(
-        shared | {"kind": kind, "epsilon": spent.mean(axis=1), "low": ends[kind][0], "high": ends[kind][1]}
-        for kind, spent in costs.items()
-    )
+    (passes,) = simulated([watch], values=series.values, passes=part["runs"], generator=generator_of(part))
+    runs, costs = _costs(passes, series, by_day=True)
+    row = {"threshold": part["threshold"], "sigma_threshold": part["sigma"]}
+    row |= {"day": np.arange(1, len(series.values) + 1), "rounds": runs.mean(axis=1)}
+    for kind, spent in costs.items():
+        low, high = np.quantile(spent, (0.05, 0.95), axis=1)
+        yield row | {"kind": kind, "epsilon": spent.mean(axis=1), "low": low, "high": high}
 
 
 def _draw_days(table: Table) -> Any:
     """Streams and thresholds down, noise levels across; panels of one noise level share their scale."""
     rows = list(table.groupby(["series", "threshold"], sort=False))
     sigmas = sorted(table["sigma_threshold"].unique())
-    size: dict[str, Any] = {"width": 3.7 * len(sigmas) + 0.6, "height": 2.5 * len(rows) + 1.3}
-    figure, axes = panels(len(rows), columns=len(sigmas), **size, sharey="col", sharex="row")
+    size, names = (
+        (3.7 * len(sigmas) + 0.6, 2.5 * len(rows) + 1.3),
+        {"across": "day of the stream", "up": "privacy spent, ε"},
+    )
+    figure, axes = panels(len(rows), len(sigmas), size=size, **names, sharey="col", sharex="row")
     for line, ((_, threshold), stream) in zip(axes, rows, strict=True):
         for axis, sigma in zip(line, sigmas, strict=True):
             here = stream[stream["sigma_threshold"] == sigma]
@@ -274,9 +244,7 @@ def _draw_days(table: Table) -> Any:
             axis.set_title(rf"{here['label'].iloc[0]}, ρ = {threshold:g}, $\sigma_X$ = {sigma:g}", fontsize=9.5)
     for axis in axes[0]:
         axis.set_ylim(bottom=0)
-    label(axes, across="day of the stream", up="privacy spent, ε")
-    legend(figure, axes[0, :1], columns=2)
-    return figure
+    return legend(figure, columns=2)
 
 
 def _day_numbers(table: Table) -> Table:
@@ -289,7 +257,11 @@ def _day_numbers(table: Table) -> Table:
 def _spent(title: str, *chosen: Panel, sigmas: tuple[float, ...]) -> Figure:
     return Figure(
         title=f"Privacy spent over time on {title}",
-        parts=partial(_day_parts, chosen, sigmas),
+        parts=lambda size: [
+            {"series": name, "runs": size.runs, "threshold": threshold, "sigma": sigma}
+            for name, threshold in chosen
+            for sigma in sigmas
+        ],
         measure=_by_day,
         draw=_draw_days,
         caption=lambda table: (

@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -121,7 +121,7 @@ def run(
         folder = fetch_bikes(home / "data", beside=folder)
     chosen = size if size is not None else QUICK if quick else FULL
     pieces = [
-        Piece(name, FIGURES[name].measure, part) for name in names for part in FIGURES[name].parts(chosen, data=folder)
+        Piece(name, FIGURES[name].measure, part) for name in names for part in FIGURES[name].work(chosen, data=folder)
     ]
     found = tables_of(pieces, data=folder, store=Store(home / "cache"), workers=workers, progress=progress)
     done = list(zip(pieces, found, strict=True))
@@ -132,7 +132,7 @@ def run(
     verdicts = judge(whole)
     _keep(verdicts, home / "tables" / "claims.csv")
     sections = [_section(name, table, home=home) for name, table in whole.items()]
-    return files.write(page, _page_text(sections=sections, claims=verdicts, size=chosen), files.PAGE)
+    return files.write(page, _page_text(whole, sections=sections, claims=verdicts, size=chosen), files.PAGE)
 
 
 def judge(tables: Mapping[str, Table]) -> Table:
@@ -145,15 +145,28 @@ def judge(tables: Mapping[str, Table]) -> Table:
     return pd.DataFrame(rows, columns=list(Claim.__dataclass_fields__))
 
 
-def _section(name: str, table: Table, *, home: Path) -> _Section:
-    """Draws a figure, and keeps its tables beside it."""
+def _section(name: str, table: Table, *, home: Path) -> str:
+    """Draws a figure, keeps its tables and its drawing, and gives its part of the page."""
     figure = FIGURES[name]
     _keep(table, home / "tables" / f"{name}.csv")
-    numbers = None if figure.numbers is None else figure.numbers(table)
-    if numbers is not None:
-        _keep(numbers, home / "tables" / f"{name}-numbers.csv")
-    image = save(figure.drawn(table), stem=home / "figures" / name)
-    return _Section(name, figure.title, figure.caption(table), image, table, numbers)
+    numbers = "" if figure.numbers is None else _numbers(figure.numbers(table), home / "tables" / f"{name}-numbers.csv")
+    image = base64.b64encode(save(figure.drawn(table), stem=home / "figures" / name)).decode("ascii")
+    simulated = '<p class="banner">Simulated stand-in data.</p>' if is_simulated(table) else ""
+    return (
+        f'<h2 id="{escape(name)}">{escape(figure.title)}</h2>{simulated}'
+        f'<figure><div class="scroll"><img alt="{escape(figure.title)}" src="data:image/png;base64,{image}"></div>'
+        f"<figcaption>{_text(figure.caption(table))}</figcaption></figure>{numbers}"
+    )
+
+
+def _numbers(table: Table, path: Path) -> str:
+    """The small table under a figure, kept and shown."""
+    _keep(table, path)
+    names = [str(name).replace("sigma_threshold", "σ_X") for name in table.columns]
+    names = [name if _SUBSCRIPT.search(name) else name.replace("_", " ") for name in names]
+    rows = [[shown(value) for value in row] for row in table.itertuples(index=False)]
+    told = table_html(names, rows, kind="numbers", told=_text)
+    return f'<details open><summary>Numbers</summary><div class="scroll">{told}</div></details>'
 
 
 def _claimed(home: Path) -> Path:
@@ -195,21 +208,9 @@ _SUBSCRIPT = re.compile(r"([σε])_(X|Z|max)")
 _CLASSES = {"held": "held", "did not hold": "not", "depends": "depends"}
 
 
-class _Section(NamedTuple):
-    """One figure of the page."""
-
-    name: str
-    title: str
-    caption: str
-    image: Path
-    table: Table
-    numbers: Table | None
-
-
-def _page_text(*, sections: Sequence[_Section], claims: Table, size: Size) -> str:
+def _page_text(tables: Mapping[str, Table], *, sections: Iterable[str], claims: Table, size: Size) -> str:
     """The page with every image inside it."""
-    contents = "".join(f'<li><a href="#{escape(one.name)}">{escape(one.title)}</a></li>' for one in sections)
-    figures = "".join(_figure(one) for one in sections)
+    contents = "".join(f'<li><a href="#{escape(name)}">{escape(FIGURES[name].title)}</a></li>' for name in tables)
     return document(
         "The paper, checked",
         f"""<h1>Selection with Gaussian noise: the paper, checked</h1>
@@ -217,19 +218,18 @@ def _page_text(*, sections: Sequence[_Section], claims: Table, size: Size) -> st
 recomputed with dpselect {escape(dpselect.__version__)} at {escape(size.name)} size, with what came after beside them.
 Costs are upper bounds, rounded up; what is marked “as published”, the wrong side of the corrections and Monte Carlo’s
 estimates are not.</p>
-{_notice(sections)}
+{_notice([name for name, table in tables.items() if is_simulated(table)])}
 <nav><ol><li><a href="#claims">Claims</a></li>{contents}</ol></nav>
 <h2 id="claims">Claims</h2>
 {_claims(claims)}
-{figures}
+{"".join(sections)}
 <footer class="small"><p>Made with dpselect. The tables behind the figures are in <code>tables/</code>, the figures as
 PNG and SVG in <code>figures/</code>.</p></footer>""",
         style=_STYLE,
     )
 
 
-def _notice(sections: Sequence[_Section]) -> str:
-    names = [one.name for one in sections if is_simulated(one.table)]
+def _notice(names: list[str]) -> str:
     if not names:
         return ""
     return (
@@ -244,26 +244,6 @@ def _claims(claims: Table) -> str:
     summary = ", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items())
     table = table_html(list(claims.columns), claims.to_numpy().tolist(), kind="stacked", told=_text)
     return f'<p class="small">{escape(summary)}.</p><div class="scroll">{table}</div>'
-
-
-def _figure(section: _Section) -> str:
-    image = base64.b64encode(section.image.read_bytes()).decode("ascii")
-    simulated = '<p class="banner">Simulated stand-in data.</p>' if is_simulated(section.table) else ""
-    return (
-        f'<h2 id="{escape(section.name)}">{escape(section.title)}</h2>{simulated}'
-        f'<figure><div class="scroll"><img alt="{escape(section.title)}" src="data:image/png;base64,{image}"></div>'
-        f"<figcaption>{_text(section.caption)}</figcaption></figure>{_numbers(section.numbers)}"
-    )
-
-
-def _numbers(table: Table | None) -> str:
-    if table is None:
-        return ""
-    names = [str(name).replace("sigma_threshold", "σ_X") for name in table.columns]
-    names = [name if _SUBSCRIPT.search(name) else name.replace("_", " ") for name in names]
-    rows = [[shown(value) for value in row] for row in table.itertuples(index=False)]
-    told = table_html(names, rows, kind="numbers", told=_text)
-    return f'<details open><summary>Numbers</summary><div class="scroll">{told}</div></details>'
 
 
 def _text(text: str) -> str:

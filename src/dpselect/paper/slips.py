@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.integrate import quad
 from scipy.special import ndtr
 
 from dpselect.errors import SourceError
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.paper.figure import QUICK, Claim, Figure, Part, Size, Table, held_if
+from dpselect.paper.figure import QUICK, Claim, Figure, Part, Row, Size, Table, held_if
 from dpselect.paper.passes import gaussian
 from dpselect.paper.style import COLOURS, legend, panels, plain_log, subscripts
 from dpselect.privacy.family import QueryFamily
@@ -49,7 +47,7 @@ SAYS = {
 }
 
 
-def _measure(part: Part, *, data: Path | None) -> Table:
+def _measure(part: Part) -> Iterator[Row]:
     """Rows of (unit, what, where, setting, wrong, true, harm)."""
     pure = float(GaussianNoisyMax(UNIT, sigma=0.1).epsilon(candidates=365))
     away = QueryFamily(lower=1.0, upper=2.0, sensitivity=SENSITIVITY)
@@ -65,7 +63,7 @@ def _measure(part: Part, *, data: Path | None) -> Table:
     moment, _ = quad(lambda x: normal * math.exp(-0.5 * x * x) / ndtr(-x / math.sqrt(3)) ** 2, -12, 30, limit=500)
     closed, quoted = math.log(1 + 2 * math.sqrt(3) * math.pi), "quoted from Zhu–Wang: Section 2"
     union, theorem = min(fsrc["union"], 1.0), fsrc["theorem"]
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         ("ε", "the log is missing", "printed: Sections 3.1, 3.2, A.1, A.2", noisy, math.exp(pure), pure),
         ("ε", "ψ with b − a for b, equal if a = 0", "printed: appendix A.2", there + run, narrow, shifted),
         ("ε", "ψ with b + a for b, equal if a = 0", "printed: Section 3.2", there + run, wide, shifted),
@@ -74,8 +72,9 @@ def _measure(part: Part, *, data: Path | None) -> Table:
         ("δ", "its easy repair, n·δ", "not in the paper", many, union, fsrc["true"]),
         ("log M₂", "closed form at ρ = 0", quoted, "σ_Z = √3·σ_X, ρ = a", closed, math.log(moment)),
     ]
-    table = pd.DataFrame(rows, columns=["unit", "what", "where", "setting", "wrong", "true"])
-    return table.assign(harm=np.where(table["wrong"] < table["true"], "unsafe", "loose"))
+    for row in rows:
+        named = dict(zip(("unit", "what", "where", "setting", "wrong", "true"), row, strict=True))
+        yield named | {"harm": "unsafe" if named["wrong"] < named["true"] else "loose"}
 
 
 def _printed_loss(*, lower: float, top: float, sign: float, threshold: float) -> float:
@@ -115,7 +114,7 @@ def _draw(table: Table) -> Any:
     units = list(dict.fromkeys(table["unit"]))
     ratios = [int((table["unit"] == unit).sum()) + 0.4 for unit in units]
     height = 0.58 * len(table) + 0.75 * len(units) + 0.8
-    figure, axes = panels(len(units), width=10.5, height=height, height_ratios=ratios)
+    figure, axes = panels(len(units), size=(10.5, height), height_ratios=ratios, sharex=False, sharey=False)
     ticks = {"ε": [0.01, 0.03, 0.1, 0.3, 1], "δ": [0.001, 0.01, 0.1, 1], "log M₂": [2.45, 2.5, 2.55, 2.6]}
     for axis, unit in zip(axes[:, 0], units, strict=True):
         rows = table[table["unit"] == unit].reset_index(drop=True)
@@ -131,8 +130,7 @@ def _draw(table: Table) -> Any:
         plain_log(axis, "x", ticks=ticks[unit])
         axis.set_xlim(*((2.44, 2.61) if unit == "log M₂" else (min(ticks[unit]) * 0.9, max(ticks[unit]) * 1.5)))
         axis.set_xlabel(f"{unit}" + (" (at least, for the true one)" if unit == "δ" else ""))
-    legend(figure, axes[:, 0], columns=3)
-    return figure
+    return legend(figure, columns=3)
 
 
 def _caption(table: Table) -> str:
@@ -163,7 +161,7 @@ def _claims(table: Table) -> Iterator[Claim]:
 
 CORRECTIONS = Figure(
     title="Corrections: what is printed, and what is true",
-    parts=lambda size, *, data: [{"kind": "all"}],
+    parts=lambda size: [{"kind": "all"}],
     measure=_measure,
     draw=_draw,
     caption=_caption,
@@ -181,33 +179,29 @@ DIGITS = {"noisy max": (100, 128), "above threshold": (20, 25)}
 PLACES = ("default", "notebook")
 
 
-def _code_parts(size: Size, *, data: Path | None) -> list[Part]:
-    """One part per kind and number of digits; the smallest size keeps 128 digits to the setting that they decide."""
-    settings = {"noisy max": NOISY_MAX, "above threshold": THRESHOLDS}
+def _code_parts(size: Size) -> list[Part]:
+    """One part per kind and number of digits; the smallest size keeps the setting of noisy max that digits decide."""
+    few = size.grid < QUICK.grid
+    settings = {"noisy max": NOISY_MAX[1:2] if few else NOISY_MAX, "above threshold": THRESHOLDS}
     return [
-        {"kind": kind, "place": place, "settings": [list(setting) for setting in (few or settings[kind])]}
+        {"kind": kind, "place": place, "settings": [list(setting) for setting in settings[kind]]}
         for kind in DIGITS
         for place in PLACES
-        for few in [NOISY_MAX[1:2] if (kind, place) == ("noisy max", "notebook") and size.grid < QUICK.grid else ()]
     ]
 
 
-def _run_code(part: Part, *, data: Path | None) -> Table:
+def _run_code(part: Part) -> Iterator[Row]:
     """Rows of (setting, digits, found, true)."""
     try:
         import mpmath
     except ImportError:
         raise SourceError("the authors' quadrature needs mpmath; install dpselect[paper]") from None
-    kind = part["kind"]
-    digits = dict(zip(PLACES, DIGITS[kind], strict=True))[part["place"]]
-    rows = []
+    kind, place = part["kind"], part["place"]
+    digits = DIGITS[kind][PLACES.index(place)]
     for setting in part["settings"]:
         with mpmath.workdps(digits):
             found, true, name = (_noisy_max if kind == "noisy max" else _threshold)(mpmath, *setting)
-        rows.append(
-            {"kind": kind, "setting": name, "place": part["place"], "digits": digits, "found": found, "true": true}
-        )
-    return pd.DataFrame(rows)
+        yield {"kind": kind, "setting": name, "place": place, "digits": digits, "found": found, "true": true}
 
 
 def _noisy_max(mp: Any, sigma: float, candidates: int) -> tuple[float, float, str]:
@@ -250,7 +244,8 @@ def right(table: Table) -> Any:
 def _code_draw(table: Table) -> Any:
     """Found over true, one line per setting; 1 is right."""
     names = list(dict.fromkeys(table["setting"]))
-    figure, axes = panels(width=10.0, height=0.5 * len(names) + 1.7)
+    across = "ε found / true ε    (left of 1: unsafe; right: loose)"
+    figure, axes = panels(size=(10.0, 0.5 * len(names) + 1.7), across=across)
     axis, floor = axes[0, 0], 0.02
     axis.axvline(1.0, color="black", lw=1, label="true (enclosed)")
     for place, marker, side in zip(PLACES, ("o", "D"), (-0.12, 0.12), strict=True):
@@ -268,9 +263,7 @@ def _code_draw(table: Table) -> Any:
     axis.set_yticks(range(len(names)), [subscripts(name) for name in names])
     axis.invert_yaxis()
     plain_log(axis, "x", ticks=[0.03, 0.1, 0.3, 1, 3, 10])
-    axis.set_xlabel("ε found / true ε    (left of 1: unsafe; right: loose)")
-    legend(figure, [axis], columns=3)
-    return figure
+    return legend(figure, columns=3)
 
 
 def _code_caption(table: Table) -> str:

@@ -5,7 +5,6 @@ Figures are made without any window system or global state, so that every proces
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from dpselect import files
 from dpselect.checks import FloatArray
-from dpselect.report.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from dpselect.report.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, rendered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +52,6 @@ _RULES: Any = {
     "grid.color": "#e3e3e3",
     "grid.linewidth": 0.7,
     "lines.linewidth": 1.8,
-    "svg.hashsalt": "dpselect",
 }
 
 
@@ -68,31 +66,34 @@ def under_rules(draw: Callable[[Any], Figure], table: Any, *, simulated: bool) -
         return figure
 
 
-def panels(rows: int = 1, *, columns: int = 1, width: float, height: float, **sharing: Any) -> tuple[Figure, Any]:
-    """An empty figure, ``width`` × ``height`` inches, and a two-dimensional array of its axes."""
+def panels(
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float], across: str = "", up: str = "", **sharing: Any
+) -> tuple[Figure, Any]:
+    """An empty figure so many inches wide and high, and a two-dimensional array of its axes, shared unless it is said.
+
+    What lies ``across`` is named under the lowest panels, what goes ``up`` beside the leftmost.
+    """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     # Room between panels, so that the last tick of one and the first of the next stay apart.
-    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
-    return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
-
-
-def label(axes: Any, *, across: str = "", up: str = "") -> None:
-    """Names what lies across under the lowest panels, and what goes up beside the leftmost."""
-    for axis in axes[-1] if across else ():
+    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
+    axes = figure.subplots(rows, columns, squeeze=False, **{"sharex": True, "sharey": True} | sharing)
+    for axis in axes[-1]:
         axis.set_xlabel(across)
-    for axis in axes[:, 0] if up else ():
+    for axis in axes[:, 0]:
         axis.set_ylabel(up)
+    return figure, axes
 
 
-def legend(figure: Figure, axes: Iterable[Any], *, columns: int) -> None:
-    """One legend below all panels, with whatever these axes name, each once."""
+def legend(figure: Figure, *, columns: int) -> Figure:
+    """The figure with one legend below all panels: whatever they name, each once."""
     keys: dict[str, Any] = {}
-    for axis in axes:
-        handles, labels = axis.get_legend_handles_labels()
-        keys |= dict(zip(labels, handles, strict=True))
+    for axis in figure.axes:
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            keys.setdefault(name, handle)
     figure.legend(keys.values(), keys.keys(), loc="outside lower center", ncols=columns)
+    return figure
 
 
 def ramp(count: int) -> list[Any]:
@@ -154,15 +155,15 @@ def plain_log(panel: Any, way: str, *, ticks: Iterable[float] | None = None) -> 
         axis.set_minor_formatter(NullFormatter())
 
 
-def save(figure: Figure, *, stem: Path) -> Path:
+def save(figure: Figure, *, stem: Path) -> bytes:
     """Writes ``stem``.png and ``stem``.svg, and gives the first."""
     import matplotlib as mpl
 
-    image, drawing = io.BytesIO(), io.BytesIO()
     with mpl.rc_context(_RULES):
-        figure.savefig(image, dpi=150, format="png")
+        image = rendered(figure, "png")
         # The places found for the image serve the drawing too.
         figure.set_layout_engine("none")
-        figure.savefig(drawing, metadata={"Date": None}, format="svg")
-    files.write(stem.with_suffix(".svg"), drawing.getvalue(), files.DRAWING)
-    return files.write(stem.with_suffix(".png"), image.getvalue(), files.DRAWING)
+        drawing = rendered(figure, "svg")
+    files.write(stem.with_suffix(".svg"), drawing, files.DRAWING)
+    files.write(stem.with_suffix(".png"), image, files.DRAWING)
+    return image

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.release import GaussianRelease
 from dpselect.paper.ablation import exponential_settings
-from dpselect.paper.datasets import Series, load, part_of
-from dpselect.paper.figure import Figure, Part, Size, Table, generator_of
+from dpselect.paper.datasets import Series
+from dpselect.paper.figure import Figure, Part, Row, Size, Table, generator_of
 from dpselect.paper.online import tuned_settings
 from dpselect.paper.passes import (
     Days,
@@ -36,10 +35,10 @@ from dpselect.paper.passes import (
     most_rounds,
     published_curve,
     reserve_of,
+    simulated,
     tops_days,
-    verdicts_of,
 )
-from dpselect.paper.style import COLOURS, label, legend, panels, plain_log
+from dpselect.paper.style import COLOURS, legend, panels, plain_log
 
 #: How each method is drawn and called.
 METHODS = {
@@ -89,9 +88,8 @@ def scores(
 ) -> Iterator[tuple[int, float, FloatArray]]:
     """(Setting, budget, F1 of each pass), the budget enforced."""
     truth, fresh = series.values >= settings[0].threshold, method != "exponential"
-    answers = verdicts_of(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
-    for place, watch in enumerate(settings):
-        passes = Passes(watch, answers[:, place])
+    found = simulated(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
+    for place, passes in enumerate(found):
         for budget in budgets:
             days = _days(method, passes, series=series, budget=budget)
             yield place, budget, f1_scores(answered(passes.verdicts, days=days), truth=truth)
@@ -104,24 +102,14 @@ YEARS = ("uci-2011-own", "uci-2012")
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0)
 
 
-def _parts(size: Size, *, data: Path | None) -> list[Part]:
-    return [
-        part_of(name, data=data, method=method, levels=size.tuning, runs=size.runs)
-        for name in YEARS
-        for method in METHODS
-    ]
-
-
-def _measure(part: Part, *, data: Path | None) -> Table:
+def _measure(part: Part, series: Series) -> Iterator[Row]:
     """Mean F1 of every setting of one method, by budget."""
-    series, method = load(part["series"], data=data), part["method"]
+    method, runs = part["method"], part["runs"]
     settings = settings_of(method, series, levels=part["levels"], threshold=THRESHOLD)
-    found = scores(method, settings, series=series, budgets=BUDGETS, runs=part["runs"], generator=generator_of(part))
-    rows = [
-        {"setting": place, "budget": budget, "f1": f1.mean(), "standard_error": f1.std(ddof=1) / math.sqrt(len(f1))}
-        for place, budget, f1 in found
-    ]
-    return pd.DataFrame(rows).assign(series=part["series"], **series.named, method=method)
+    found = scores(method, settings, series=series, budgets=BUDGETS, runs=runs, generator=generator_of(part))
+    for place, budget, f1 in found:
+        row = {"method": method, "setting": place, "budget": budget}
+        yield row | {"f1": f1.mean(), "standard_error": f1.std(ddof=1) / math.sqrt(len(f1))}
 
 
 def chosen(table: Table) -> Table:
@@ -140,7 +128,7 @@ def chosen(table: Table) -> Table:
 def _draw(table: Table) -> Any:
     """Solid: tuned on 2011, tested on 2012; dotted: the best on 2012 in hindsight."""
     found = chosen(table)
-    figure, axes = panels(width=8.0, height=5.0)
+    figure, axes = panels(size=(8.0, 5.0), across="budget ε, enforced", up="F1 on 2012 (not answered counts as ⊥)")
     axis = axes[0, 0]
     for method, (marker, said) in METHODS.items():
         curve = found[found["method"] == method].sort_values("ε")
@@ -150,7 +138,6 @@ def _draw(table: Table) -> Any:
     axis.plot([], [], ":", color="#777777", label="the best on 2012, in hindsight")
     plain_log(axis, "x", ticks=BUDGETS)
     axis.set(ylim=(0, 1.02))
-    label(axes, across="budget ε, enforced", up="F1 on 2012 (not answered counts as ⊥)")
     axis.legend(loc="lower right")
     return figure
 
@@ -165,7 +152,11 @@ def _caption(table: Table) -> str:
 
 TRANSFER = Figure(
     title="Tuned on 2011, tested on 2012",
-    parts=_parts,
+    parts=lambda size: [
+        {"series": name, "method": method, "levels": size.tuning, "runs": size.runs}
+        for name in YEARS
+        for method in METHODS
+    ],
     measure=_measure,
     draw=_draw,
     caption=_caption,
@@ -190,7 +181,7 @@ def stream(length: int) -> FloatArray:
     return values
 
 
-def _rare_parts(size: Size, *, data: Path | None) -> list[Part]:
+def _rare_parts(size: Size) -> list[Part]:
     return [
         {
             "length": length,
@@ -204,7 +195,7 @@ def _rare_parts(size: Size, *, data: Path | None) -> list[Part]:
     ]
 
 
-def _rare(part: Part, *, data: Path | None) -> Table:
+def _rare(part: Part) -> Iterator[Row]:
     """The best mean F1 over the method's settings, by budget."""
     length, method, generator = part["length"], part["method"], generator_of(part)
     series = Series(label="rare events", values=stream(length), population=POPULATION, simulated=False)
@@ -224,13 +215,14 @@ def _rare(part: Part, *, data: Path | None) -> Table:
                 method, some, series=series, budgets=RARE_BUDGETS, runs=part["runs"], generator=generator
             ):
                 best[budget] = max(best[budget], float(f1.mean()))
-    return pd.DataFrame({"length": length, "method": method, "budget": list(best), "f1": list(best.values())})
+    yield {"length": length, "method": method, "budget": list(best), "f1": list(best.values())}
 
 
 def _draw_rare(table: Table) -> Any:
     """One panel per length, on the same axes."""
     lengths = list(table.groupby("length"))
-    figure, axes = panels(columns=len(lengths), width=10.5, height=4.7, sharex=True, sharey=True)
+    up = "F1 (not answered counts as ⊥)"
+    figure, axes = panels(1, len(lengths), size=(10.5, 4.7), across="budget ε, enforced", up=up)
     names = METHODS | {"release": ("x", "release every value, Gaussian, δ = 1/N")}
     for axis, (length, here) in zip(axes[0], lengths, strict=True):
         for method, (marker, said) in names.items():
@@ -239,9 +231,7 @@ def _draw_rare(table: Table) -> Any:
         axis.set_title(f"{ALARMS} alarms among {length:,} questions")
     plain_log(axes[0, 0], "x", ticks=RARE_BUDGETS)
     axes[0, 0].set_ylim(0, 1.03)
-    label(axes, across="budget ε, enforced", up="F1 (not answered counts as ⊥)")
-    legend(figure, axes[0, :1], columns=2)
-    return figure
+    return legend(figure, columns=2)
 
 
 RARE = Figure(

@@ -27,7 +27,7 @@ import pyarrow
 import dpselect
 from dpselect.errors import SourceError
 from dpselect.files import fresh_file
-from dpselect.paper.figure import Measure, Part, Table, digest_of
+from dpselect.paper.figure import Measure, Part, Table, digest_of, measured
 
 #: Called with (figure, parts finished, parts in all).
 Report: TypeAlias = Callable[[str, int, int], None]
@@ -72,14 +72,14 @@ def _computed(
     """The missing tables, each as soon as it is finished."""
     if workers <= 1:
         for place in missing:
-            yield place, pieces[place].measure(pieces[place].part, data=data)
+            yield place, measured(pieces[place].measure, pieces[place].part, data=data)
         return
     # Fresh interpreters: a copied one may hold the locks of numerical threads that it does not have.
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_settle) as pool:
         running: dict[Future[Table], int] = {
-            pool.submit(pieces[place].measure, pieces[place].part, data=data): place for place in missing
+            pool.submit(measured, pieces[place].measure, pieces[place].part, data=data): place for place in missing
         }
         try:
             for finished in as_completed(running):
