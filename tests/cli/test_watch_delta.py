@@ -96,7 +96,7 @@ def test_a_published_vector_answers_as_its_noise_says_and_ends() -> None:
     # One standard deviation above the line: ⊤ 84 times of 100; half the noise would give 98.
     above = sum(vector.ask(0.5 + release.sigma) is dp.Verdict.ABOVE for _ in range(2000))
     assert above == pytest.approx(0.8413 * 2000, abs=4 * 16.3)
-    assert (vector.spent, vector.remaining, vector.fits) == (release.epsilon(2000), 0.0, False)
+    assert (vector.spent, vector.remaining, vector.can_ask) == (release.epsilon(2000), 0.0, False)
     with pytest.raises(BudgetExhausted, match="paid for are answered"):
         vector.ask(0.5)
 
@@ -114,7 +114,7 @@ def test_a_stream_that_may_go_on_is_answered_under_a_filter_where_that_does_best
     assert plan.outlook is not None
     values = plan.asked.job(family, questions=800, unit=Fraction(1)).values()  # type: ignore[union-attr]
     watch = plan.start(SeededEntropy(1))
-    while watch.answered < len(values) and watch.fits:
+    while watch.answered < len(values) and watch.can_ask:
         watch.ask(float(values[watch.answered]))
     truth = set(np.flatnonzero(values >= 0.5).tolist())
     scored = 2 * len(truth & set(watch.above)) / (len(truth) + len(watch.above))

@@ -577,7 +577,7 @@ if fork() == 0:
             use()
         except StateRefused:
             refused += 1
-    os.write(write, f"{refused} of {len(uses)}, fits {svt.fits}, {odometer!r}".encode())
+    os.write(write, f"{refused} of {len(uses)}, fits {svt.can_ask}, {odometer!r}".encode())
     os._exit(0)
 os.wait()
 print(os.read(read, 1000).decode())

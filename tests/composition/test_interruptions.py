@@ -120,7 +120,7 @@ def test_interrupting_on_and_on_cannot_pass_the_budget() -> None:
     witness, random = Witness(svt), np.random.default_rng(5)
     for _ in range(400):
         interrupted(svt.renew, at=int(random.integers(1, 30)), by=KeyboardInterrupt)
-        interrupted(lambda: svt.fits, at=int(random.integers(1, 30)), by=KeyboardInterrupt)
+        interrupted(lambda: svt.can_ask, at=int(random.integers(1, 30)), by=KeyboardInterrupt)
         try:
             witness.ask(0.1)
         except BudgetExhausted:

@@ -123,7 +123,7 @@ def test_the_budget_is_kept_and_outlasts_every_stream(values, budget, expected, 
     vector = rationed(family_of(monotone), ration, budget=budget)
     assert len(vector.ask_many(values)) == len(values)
     assert vector.spent <= budget
-    assert vector.fits
+    assert vector.can_ask
 
 
 def test_one_by_one_is_the_same_as_many():

@@ -214,7 +214,7 @@ def examine(mode: str, forced_entropy, *, least: int) -> dict[str, float]:
             totals += np.exp([log_p, log_q])
             ratio = abs(log_p - log_q)
             found["transcripts"] += 1
-            found["exhausted"] += not svt.fits and len(answers) < analyst.depth
+            found["exhausted"] += not svt.can_ask and len(answers) < analyst.depth
             if not (ratio <= svt.spent + 1e-11 and svt.spent <= analyst.budget):
                 found["violations"] += 1
             if svt.spent > 0:
@@ -250,7 +250,7 @@ CLAIMED_DELTA = float(ndtr(-3.0))
 def runs_until_exhausted(svt: SparseVector, *, most: int = 100_000) -> int:
     """How many runs of one ⊤ each the filter lets through."""
     for run in range(most):
-        if not svt.fits:
+        if not svt.can_ask:
             return run
         svt.ask(3.0)
     raise AssertionError("the filter never stopped")
@@ -305,7 +305,7 @@ def test_simulated_failures_of_the_repaired_filter_stay_within_delta(forced_entr
     entropy, failed = SeededEntropy(3), 0
     for _ in range(100):
         svt = SparseVector(COUNTER_EXAMPLE, filter=RepairedReportingFilter(epsilon=1.0, delta=delta), entropy=entropy)
-        while svt.fits and svt.spent <= 1.0:
+        while svt.can_ask and svt.spent <= 1.0:
             svt.ask(3.0)
         failed += svt.spent > 1.0
     assert failed / 100 <= delta + 3 * math.sqrt(delta * (1 - delta) / 100)

@@ -77,7 +77,7 @@ class TestStopping:
                 svt.ask(0.1)
             with pytest.raises(BudgetExhausted):
                 svt.ask_many([0.1, 0.2])
-        assert (svt.spent, svt.questions, svt.fits) == (spent, questions, False)
+        assert (svt.spent, svt.questions, svt.can_ask) == (spent, questions, False)
         assert refused.value.budget == 0.05
         assert refused.value.spent >= spent
         assert refused.value.spent + refused.value.next_cost > 0.05
@@ -109,7 +109,7 @@ class TestStopping:
         verdicts = together.ask_many(values)
         single = SparseVector(SHARP, budget=7.0, resample=resample)
         answered = 0
-        while single.fits:
+        while single.can_ask:
             assert (single.ask(values[answered]) is Verdict.ABOVE) == verdicts[answered]
             answered += 1
         assert answered == len(verdicts) == together.questions < 3000
@@ -332,7 +332,7 @@ class TestRuns:
         verdicts = svt.ask_many(np.tile([0.0, 0.0, 0.0, 1.0], 3000))
         assert 4 < len(verdicts) < 12_000
         assert svt.filter.spent <= svt.filter.limit
-        while svt.fits:
+        while svt.can_ask:
             svt.ask(1.0)
         with pytest.raises(BudgetExhausted):
             svt.ask(1.0)
@@ -385,7 +385,7 @@ class TestStream:
         svt = SparseVector(WATCHER, budget=0.1)
         answered = asyncio.run(follow(svt))
         assert 0 < answered == taken == svt.questions
-        assert not svt.fits
+        assert not svt.can_ask
 
     def test_of_two_watchers_of_one_budget_the_loser_ends(self) -> None:
         async def stream():
@@ -401,7 +401,7 @@ class TestStream:
 
         svt = SparseVector(WATCHER, budget=0.1)
         assert sum(asyncio.run(both(svt))) == svt.questions
-        assert not svt.fits
+        assert not svt.can_ask
 
     def test_it_ends_where_the_budget_is_closed_while_it_waits(self) -> None:
         svt = SparseVector(WATCHER, budget=1.0)

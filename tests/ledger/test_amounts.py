@@ -136,7 +136,7 @@ class TestTenAtOneTenth:
         plan = plan_watch(family, Line(threshold=0.5, budget=0.1, noise=(0.05, 0.08)), questions=40)
         for number in range(10):
             watch = plan.start(book=book, key=str(number))
-            while watch.fits:
+            while watch.can_ask:
                 watch.ask(0.9)
             watch.settle(ended=True)
             assert watch.to_dict()["budget"] == 0.1

@@ -176,10 +176,10 @@ class TestSparseVector:
             durable = SparseVector(WATCHER, filter=budget, entropy=SeededEntropy(5))
             answered = []
             for value in values:
-                if not memory.fits:
+                if not memory.can_ask:
                     break
                 expected = memory.ask(value)
-                assert durable.fits
+                assert durable.can_ask
                 assert durable.ask(value) == expected
                 assert memory.remaining - 1e-12 <= durable.remaining <= memory.remaining
                 answered.append(expected)
@@ -193,11 +193,11 @@ class TestSparseVector:
 
     def test_one_run_goes_on_over_many_stretches_as_far_as_in_memory(self, ledger: Ledger) -> None:
         memory = SparseVector(WATCHER, filter=PureFilter(1.0), resample=False, entropy=SeededEntropy(5))
-        while memory.fits:
+        while memory.can_ask:
             memory.ask(0.0)
         with filter_on(ledger, question=QUESTION, stretch=0.05) as budget:
             svt = SparseVector(WATCHER, filter=budget, resample=False, entropy=SeededEntropy(5))
-            while svt.fits:
+            while svt.can_ask:
                 svt.ask(0.0)
                 assert ledger.balance().spent >= svt.spent
             assert svt.open_run == memory.open_run

@@ -80,7 +80,7 @@ def stream(budget: float = 0.5) -> WatchPlan:
 def answered(found: Watch, values: list[float]) -> list[bool]:
     answers = []
     for value in values:
-        if not found.fits:
+        if not found.can_ask:
             break
         answers.append(found.ask(value))
     return answers
@@ -418,7 +418,7 @@ class TestStream:
         first = stream(0.2).start(book=ledger)
         answers = answered(first, VALUES * 20)
         assert len(answers) < 20 * len(VALUES)
-        first.settle(ended=not first.fits)
+        first.settle(ended=not first.can_ask)
         before = ledger.balance()
         assert before.spent <= 0.2
         again = stream(0.2).start(book=ledger)

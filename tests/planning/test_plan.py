@@ -110,7 +110,7 @@ def test_a_plan_whose_noise_was_cut_is_refused(key):
 def test_a_sparse_vector_with_less_noise_still_keeps_its_budget():
     bent = replace(plan_for("sparse-kept"), parameters={"scale_threshold": 1e-3, "scale_query": 1e-3})
     mechanism = bent.mechanism()
-    assert not mechanism.fits or mechanism.ask_many([0.9] * 40).size < 40
+    assert not mechanism.can_ask or mechanism.ask_many([0.9] * 40).size < 40
     assert mechanism.spent <= bent.epsilon
 
 

@@ -93,7 +93,7 @@ def passes_of(plan, values, *, passes, first=0):
         if plan.sparse is None:
             verdicts = mechanism.release(values, entropy=entropy).values >= plan.threshold
         else:
-            answers = mechanism.ask_many(values) if mechanism.fits else verdicts[:0]
+            answers = mechanism.ask_many(values) if mechanism.can_ask else verdicts[:0]
             verdicts[: len(answers)], asked = answers, len(answers)
         scores.append(2 * np.count_nonzero(verdicts & truth) / max(1, verdicts.sum() + truth.sum()))
         answered.append(asked)

@@ -158,7 +158,7 @@ def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping
     Empty lines are skipped. Once nothing more fits no further line is waited for.
     """
     refused, vector = 0, watch.vector
-    watch.ended = not watch.fits
+    watch.ended = not watch.can_ask
     if watch.ended:
         return refused
     for number, text in enumerate(lines, start=1):
@@ -184,7 +184,7 @@ def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping
                 **({"repeated": True} if repeated else {}),
             }
         )
-        watch.ended = not watch.fits
+        watch.ended = not watch.can_ask
         if watch.ended:
             break
     return refused

@@ -149,7 +149,7 @@ class PaidRuns:
             return left(outside, in_units(run.spent)) if self._filter.takes_open_run and run is not None else outside
 
     @property
-    def fits(self) -> bool:
+    def can_ask(self) -> bool:
         """Whether one more question may be asked."""
         if self._process != process():
             return False

@@ -160,7 +160,7 @@ class SparseVector(PaidRuns):
         ['below', 'above']
         """
         source = aiter(stream) if isinstance(stream, AsyncIterable) else _one_by_one(stream)
-        while self.fits:
+        while self.can_ask:
             try:
                 value = await anext(source)
             except StopAsyncIteration:

@@ -79,9 +79,9 @@ class Watch(Answer):
         return self.kept is not None and self.kept.repeating
 
     @property
-    def fits(self) -> bool:
+    def can_ask(self) -> bool:
         """Whether one more question may be asked."""
-        return self.repeating or ((self.kept is None or not self.kept.over) and self.vector.fits)
+        return self.repeating or ((self.kept is None or not self.kept.over) and self.vector.can_ask)
 
     @property
     def cost(self) -> float:
@@ -300,7 +300,7 @@ def ask_about_each(
     if isinstance(watch.vector, WholeVector):
         watch.vector.all_values = lambda: read().values
     with watch.abandoned_with_care():
-        while watch.answered < len(candidates) and watch.fits:
+        while watch.answered < len(candidates) and watch.can_ask:
             place = watch.answered
             above = watch.ask(0.0 if watch.repeating else read().values[place].item())
             if watch.kept is None:

@@ -42,7 +42,7 @@ class WholeVector:
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
     >>> release = GaussianRelease.calibrated(family, candidates=2, epsilon=1.0, delta=1e-6)
     >>> vector = WholeVector(release, threshold=0.5, count=2, entropy=SeededEntropy(1))
-    >>> vector.spent, vector.ask(0.1), vector.ask(0.9), vector.fits, 0.99 < vector.spent <= 1.0
+    >>> vector.spent, vector.ask(0.1), vector.ask(0.9), vector.can_ask, 0.99 < vector.spent <= 1.0
     (0.0, <Verdict.BELOW: 'below'>, <Verdict.ABOVE: 'above'>, False, True)
     """
 
@@ -73,7 +73,7 @@ class WholeVector:
         return 0.0 if self._asked else self._epsilon
 
     @property
-    def fits(self) -> bool:
+    def can_ask(self) -> bool:
         """Whether one more question may be asked."""
         return self._open and self._asked < self._count
 
@@ -81,7 +81,7 @@ class WholeVector:
         """⊥ or ⊤ for one value; one outside the range is cut to it."""
         if not self._open:
             raise StateRefused("this watch is closed; nothing more can be asked")
-        if not self.fits:
+        if not self.can_ask:
             raise BudgetExhausted(
                 f"all {self._count} questions that were paid for are answered; nothing was spent on this one",
                 spent=self.spent,
