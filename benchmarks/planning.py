@@ -23,12 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from dpselect import GaussianAboveThreshold, LaplaceAboveThreshold, QueryFamily, SparseVector
+from dpselect.mechanisms.above_threshold import Settings
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.quantiles import NORMAL
 from dpselect.planning import Job, Model, Plan, Profile, compare
-from dpselect.planning.costs import pure_rule, transcript_losses
+from dpselect.planning.costs import own_losses, pure_rule
 from dpselect.planning.planner import ranked
-from dpselect.planning.simulation import RunRule, Settings, StandardNoise, f1_scores, simulate_fresh
+from dpselect.planning.simulation import RunRule, StandardNoise, f1_scores, simulate_fresh
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
@@ -64,7 +65,7 @@ def paper_best(
     line = np.linspace(*sigmas, 13)
     settings = Settings(GaussianAboveThreshold, threshold, line, math.sqrt(3) * line, np.zeros(13), np.ones(13))
     family = QueryFamily(lower=0, upper=1, sensitivity=1 / population)
-    priced = pure_rule(transcript_losses(family, settings), longest=len(values), epsilon=epsilon, detail="fine")
+    priced = pure_rule(own_losses(family, settings), longest=len(values), epsilon=epsilon, detail="fine")
     needed = np.full_like(priced.needed, -np.inf)
     needed[:, 0] = 1e-12
     rule = RunRule(priced.budget, needed, priced.topped, priced.silent)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from dpselect import GaussianAboveThreshold, QueryFamily
+from dpselect.mechanisms.above_threshold import Settings
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.quantiles import NORMAL
 from dpselect.planning import Job, Profile, compare
-from dpselect.planning.costs import pure_rule, transcript_losses
-from dpselect.planning.simulation import RunRule, Settings, StandardNoise, simulate_fresh
+from dpselect.planning.costs import own_losses, pure_rule
+from dpselect.planning.simulation import RunRule, StandardNoise, simulate_fresh
 
 DATA = Path(os.environ.get("DPSELECT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 STREAMS = {
@@ -38,7 +39,7 @@ def paper_best(values, population, threshold, sigmas, epsilon):
     line = np.linspace(*sigmas, 13)
     settings = Settings(GaussianAboveThreshold, threshold, line, math.sqrt(3) * line, np.zeros(13), np.ones(13))
     family = QueryFamily(lower=0, upper=1, sensitivity=1 / population)
-    priced = pure_rule(transcript_losses(family, settings), longest=len(values), epsilon=epsilon, detail="fine")
+    priced = pure_rule(own_losses(family, settings), longest=len(values), epsilon=epsilon, detail="fine")
     needed = np.full_like(priced.needed, -np.inf)
     needed[:, 0] = 1e-12
     rule = RunRule(priced.budget, needed, priced.topped, priced.silent)

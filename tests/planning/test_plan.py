@@ -12,7 +12,7 @@ from dpselect.composition import SparseVector
 from dpselect.errors import InvalidParameter, SourceError, StateRefused
 from dpselect.planning import Plan, load_plan
 from dpselect.planning.contender import SETS, SPARSE, TITLES
-from dpselect.planning.one_release import calibrated, scale_of
+from dpselect.planning.one_release import calibrated
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 
@@ -34,7 +34,7 @@ def plan_for(key, *, epsilon=1.0):
             count=50,
             epsilon=epsilon,
             delta=delta,
-            parameters={"scale": scale_of(found)},
+            parameters={"scale": found.scales[0]},
         )
     parameters = {"scale_threshold": 0.05, "scale_query": 0.06}
     if sparse.clipped:

@@ -10,11 +10,12 @@ import pytest
 from tests.planning.streams import KINDS, stream
 
 from dpselect import ExponentialAboveThreshold, LaplaceAboveThreshold, QueryFamily
+from dpselect.mechanisms.above_threshold import Settings
 from dpselect.noise.quantiles import EXPONENTIAL, LAPLACE
 from dpselect.planning import Job, Profile
 from dpselect.planning.outlook import with_share
 from dpselect.planning.planner import ranked
-from dpselect.planning.simulation import Settings, StandardNoise, simulate_kept, simulate_rationed
+from dpselect.planning.simulation import StandardNoise, simulate_kept, simulate_rationed
 from dpselect.planning.tuning import prices
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1 / 3000, monotone=True)

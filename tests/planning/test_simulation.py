@@ -11,6 +11,7 @@ from dpselect import (
     SeededEntropy,
     SparseVector,
 )
+from dpselect.mechanisms.above_threshold import Settings
 from dpselect.noise.quantiles import EXPONENTIAL, NORMAL
 from dpselect.planning import simulation
 from dpselect.planning.costs import (
@@ -19,12 +20,12 @@ from dpselect.planning.costs import (
     exact_kept_limits,
     horizon_costs,
     kept_limits,
+    own_losses,
     plain_losses,
     pure_rule,
     repaired_rule,
-    transcript_losses,
 )
-from dpselect.planning.simulation import Settings, StandardNoise, simulate_fresh, simulate_kept
+from dpselect.planning.simulation import StandardNoise, simulate_fresh, simulate_kept
 
 LENGTH = 120
 THRESHOLD = 0.6
@@ -48,7 +49,7 @@ def some_settings(number=6, kind=GaussianAboveThreshold):
 @pytest.mark.parametrize("rule", ["pure", "repaired", "counted"])
 def test_leaping_gives_the_answers_of_walking(monkeypatch, rule):
     settings = some_settings()
-    losses = transcript_losses(FAMILIES[0], settings)
+    losses = own_losses(FAMILIES[0], settings)
     horizon = np.array([1, 3, 10, 40, LENGTH, 7])
     made = {
         "pure": lambda: pure_rule(losses, longest=LENGTH, epsilon=0.4),
@@ -69,7 +70,7 @@ def test_leaping_gives_the_answers_of_walking(monkeypatch, rule):
 def test_no_simulated_pass_overspends(family):
     settings = some_settings()
     noise = StandardNoise.drawn(NORMAL, length=LENGTH, passes=60, generator=np.random.default_rng(3))
-    rule = pure_rule(transcript_losses(family, settings), longest=LENGTH, epsilon=0.3, detail="exact")
+    rule = pure_rule(own_losses(family, settings), longest=LENGTH, epsilon=0.3, detail="exact")
     passes = simulate_fresh(settings, rule, values=VALUES, noise=noise)
     assert (passes.spent <= 0.3 + 1e-12).all()
     assert (passes.answered < LENGTH).any()
@@ -80,7 +81,7 @@ def test_no_simulated_pass_overspends(family):
 def test_losses_of_many_settings_are_those_of_the_mechanism(family, kind):
     settings = some_settings(3, kind)
     below, above = np.array([[0.0, 1, 5, 90, 3]]), np.array([[1.0, 0, 2, 7, 90]])
-    found = transcript_losses(family, settings)(below, above)
+    found = own_losses(family, settings)(below, above)
     for row in range(3):
         mechanism = kind(
             family,
@@ -95,7 +96,7 @@ def test_losses_of_many_settings_are_those_of_the_mechanism(family, kind):
 @pytest.mark.parametrize("kind", [LaplaceAboveThreshold, ExponentialAboveThreshold])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bisected_limits_of_a_kept_threshold_are_the_last_that_fit(family, kind, epsilon):
-    losses = transcript_losses(family, some_settings(4, kind))
+    losses = own_losses(family, some_settings(4, kind))
     limits = bisected_kept_limits(losses, longest=40, epsilon=epsilon)
     m, k = (axis.ravel()[None, :] for axis in np.meshgrid(np.arange(41.0), np.arange(41.0), indexing="ij"))
     fits = (np.maximum(losses(m + 1, k), losses(m, k + 1)) <= epsilon).reshape(-1, 41, 41)
@@ -115,7 +116,7 @@ def test_exponential_noise_is_simulated_as_the_sparse_vector_answers(resample):
         real.append((vector.questions, len(vector.tops)))
     settings = Settings(type(watcher), THRESHOLD, *(np.array([value]) for value in (0.02, 0.05, 0.0, 1.0)))
     noise = StandardNoise.drawn(EXPONENTIAL, length=LENGTH, passes=4000, generator=np.random.default_rng(6))
-    losses = transcript_losses(FAMILIES[0], settings)
+    losses = own_losses(FAMILIES[0], settings)
     if resample:
         rule = pure_rule(losses, longest=LENGTH, epsilon=0.6, detail="exact")
         passes = simulate_fresh(settings, rule, values=VALUES, noise=noise)
@@ -132,7 +133,7 @@ def test_exponential_noise_is_simulated_as_the_sparse_vector_answers(resample):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_plain_sums_are_within_three_parts_in_a_hundred_and_fine_ones_within_ten_in_a_million(family):
     settings = some_settings()
-    losses = transcript_losses(family, settings)
+    losses = own_losses(family, settings)
     rough = pure_rule(losses, longest=LENGTH, epsilon=1.0)
     exact = pure_rule(losses, longest=LENGTH, epsilon=1.0, detail="exact")
     np.testing.assert_allclose(rough.topped, exact.topped, rtol=0.03)
@@ -143,7 +144,7 @@ def test_plain_sums_are_within_three_parts_in_a_hundred_and_fine_ones_within_ten
 @pytest.mark.parametrize("family", FAMILIES)
 def test_exact_limits_of_a_kept_threshold_are_the_last_that_fit(family, epsilon):
     settings = some_settings(2)
-    limits = exact_kept_limits(transcript_losses(family, settings), longest=40, epsilon=epsilon)
+    limits = exact_kept_limits(own_losses(family, settings), longest=40, epsilon=epsilon)
     for row in range(2):
         near = QueryFamily(
             lower=settings.lower[row],
@@ -165,7 +166,7 @@ def test_exact_limits_of_a_kept_threshold_are_the_last_that_fit(family, epsilon)
 
 def test_rough_limits_of_a_kept_threshold_are_near_the_exact_ones():
     settings = some_settings()
-    losses = transcript_losses(FAMILIES[0], settings)
+    losses = own_losses(FAMILIES[0], settings)
     rough = kept_limits(losses, longest=LENGTH, epsilon=0.3)
     exact = exact_kept_limits(losses, longest=LENGTH, epsilon=0.3)
     noise = StandardNoise.drawn(NORMAL, length=LENGTH, passes=100, generator=np.random.default_rng(5))
@@ -177,7 +178,7 @@ def test_rough_limits_of_a_kept_threshold_are_near_the_exact_ones():
 def test_a_capped_run_costs_what_the_mechanism_says():
     settings = some_settings(4)
     horizon = np.array([1, 2, 30, 100])
-    found = horizon_costs(transcript_losses(FAMILIES[1], settings), horizon)
+    found = horizon_costs(own_losses(FAMILIES[1], settings), horizon)
     for row in range(4):
         near = QueryFamily(lower=settings.lower[row], upper=settings.upper[row], sensitivity=1e-3)
         mechanism = GaussianAboveThreshold(
@@ -194,7 +195,7 @@ def test_losses_by_a_plain_sum_rank_settings_as_the_bounds_do(family):
     """Within three parts in a hundred; half the nodes' reach would miss the peak of long runs."""
     settings = some_settings(20)
     below, above = np.array([[0.0, 1, 9, 119, 100, 0, 20]]), np.array([[1.0, 0, 1, 1, 19, 50, 20]])
-    exact = transcript_losses(family, settings)(below, above)
+    exact = own_losses(family, settings)(below, above)
     np.testing.assert_allclose(plain_losses(family, settings, detail="rough")(below, above), exact, rtol=0.03)
     np.testing.assert_allclose(plain_losses(family, settings, detail="exact")(below, above), exact, rtol=1e-5)
 

@@ -154,11 +154,11 @@ def _any_number(line: Line) -> bool:
 
 
 def _will_do(job: Job, contenders: Sequence[str], epsilon: float) -> bool:
-    from dpselect.planning.budgets import Entrant
+    from dpselect.planning.budgets import Contender
 
     for contender in contenders:
         with contextlib.suppress(DPSelectError):
-            found = Entrant(job, contender).at(epsilon, passes=60).prediction
+            found = Contender(job, contender).at(epsilon, passes=60).prediction
             if found is not None and Outlook(prediction=found, questions=job.count).useful:
                 return True
     return False

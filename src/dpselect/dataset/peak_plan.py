@@ -490,7 +490,7 @@ def note(weakness: str | None) -> dict[str, str]:
 
 def scale(tried: Tried) -> dict[str, float]:
     """The scale of the noise, under the name the mechanism has for it."""
-    return {tried.entry.noise_names[0]: tried.scale}
+    return {tried.mechanism.noise_names[0]: tried.scale}
 
 
 def noise_in_words(tried: Tried, *, unit: float = 1.0) -> str:

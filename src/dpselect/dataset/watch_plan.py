@@ -150,7 +150,7 @@ class WatchPlan:
     def noise(self) -> tuple[str, float, float]:
         """The law, and the scales of the noise of the line, if it has any, and of a question, in the readings' unit."""
         watcher, unit = self.vector(SYSTEM_ENTROPY).watcher, float(self.unit)
-        *of_line, of_question = entry_of(watcher).noise_of(watcher)
+        *of_line, of_question = watcher.scales
         return entry_of(watcher).noise, sum(of_line) * unit, of_question * unit
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpselect.checks import FloatArray, broadcast, counts, finite, flag, one, positive, refuse
 from dpselect.errors import InvalidData, StateRefused
@@ -20,20 +20,7 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
 from dpselect.privacy.conversions import ORDERS, renyi_to_probabilistic
-from dpselect.privacy.family import QueryFamily, check_family
-
-
-class Settings(NamedTuple):
-    """Many settings, compared at once: noise, counts and (clipped) ranges broadcast."""
-
-    threshold: float
-    scale_threshold: ArrayLike
-    scale_query: ArrayLike
-    below: ArrayLike
-    above: ArrayLike
-    #: The family's own where left out.
-    lower: ArrayLike | None = None
-    upper: ArrayLike | None = None
+from dpselect.privacy.family import QueryFamily
 
 
 @dataclass(frozen=True)
@@ -44,6 +31,8 @@ class AboveThreshold(Mechanism):
     noise_names: ClassVar[tuple[str, ...]] = ("scale_threshold", "scale_query")
     #: Whether a ⊤ costs what its own noise says and a ⊥ nothing: then each question may have a scale of its own.
     tops_pay_alone: ClassVar[bool] = False
+    #: Whether :meth:`losses` is a closed form, which takes next to no time.
+    closed_form: ClassVar[bool] = False
 
     _: KW_ONLY
     threshold: float
@@ -70,26 +59,9 @@ class AboveThreshold(Mechanism):
         return {"threshold": self.level, "scale_threshold": first, "scale_query": second, "law": self.law}
 
     @classmethod
-    def losses(
-        cls,
-        family: QueryFamily,
-        *,
-        threshold: float,
-        scale_threshold: ArrayLike,
-        scale_query: ArrayLike,
-        below: ArrayLike,
-        above: ArrayLike,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
-    ) -> FloatArray:
-        """:meth:`loss` of many :class:`Settings`, to compare them; what is charged is a mechanism's own."""
-        settings = Settings(threshold, scale_threshold, scale_query, below, above, lower, upper)
-        return cls._losses(check_family(family), settings)
-
-    @classmethod
     @abstractmethod
-    def _losses(cls, family: QueryFamily, settings: Settings) -> FloatArray:
-        """The losses, elementwise."""
+    def losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
+        """:meth:`loss` of many settings, to compare them; counts broadcast to (settings, transcripts)."""
 
     @abstractmethod
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
@@ -200,6 +172,31 @@ class AboveThreshold(Mechanism):
         rows = np.broadcast_to(admitted, (number, len(admitted)))
         verdicts = scan_rows(rows, **self.noise_setting, entropy=entropy, until=until)
         return Runs.priced(self, verdicts, noise=noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Several settings of one mechanism: its noise and its (clipped) range, arrays of one entry each."""
+
+    kind: type[AboveThreshold]
+    threshold: float
+    scale_threshold: FloatArray
+    scale_query: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.scale_threshold)
+
+    def part(self, rows: slice | NDArray[np.int64]) -> Settings:
+        """Some of them, or some of them several times."""
+        arrays = (self.scale_threshold, self.scale_query, self.lower, self.upper)
+        return Settings(self.kind, self.threshold, *(array[rows] for array in arrays))
+
+    @property
+    def levels(self) -> FloatArray:
+        """What the noise of the threshold is added to."""
+        return self.threshold + self.kind.offset(self.scale_threshold, self.scale_query)
 
 
 def _kinds() -> list[tuple[str, Any]]:

@@ -32,8 +32,6 @@ class Entry(NamedTuple):
     #: ``pure`` at a price known beforehand; ``pure, by transcript`` where the price of a run without an end is known
     #: only afterwards; ``approximate`` where there is a δ.
     guarantee: Guarantee
-    #: What its noise is called among its parameters.
-    noise_names: tuple[str, ...]
     #: The file of this room and the class in it, which is a public name of the package.
     place: str
 
@@ -56,37 +54,30 @@ class Entry(NamedTuple):
         """The class: ``mechanism().calibrated(family, epsilon=…, …)`` has the least noise for an ε."""
         return getattr(importlib.import_module(self.home), self.class_name)
 
-    def noise_of(self, mechanism: Any) -> tuple[float, ...]:
-        """The scales of the noise of one of these, in the order of ``noise_names``."""
-        return tuple(float(getattr(mechanism, name)) for name in self.noise_names)
-
-
-_SIGMAS = ("sigma_threshold", "sigma_query")
-_SCALES = ("scale_threshold", "scale_query")
 
 # fmt: off
 CATALOGUE: tuple[Entry, ...] = (
     Entry("gaussian-noisy-max", "Gaussian noisy max",
-          "selection", "Gaussian", "pure", ("sigma",), "gaussian_noisy_max.GaussianNoisyMax"),
+          "selection", "Gaussian", "pure", "gaussian_noisy_max.GaussianNoisyMax"),
     Entry("permute-and-flip", "Permute-and-flip",
-          "selection", "exponential", "pure", ("scale",), "classical.PermuteAndFlip"),
+          "selection", "exponential", "pure", "classical.PermuteAndFlip"),
     Entry("exponential", "Exponential mechanism",
-          "selection", "Gumbel", "pure", ("scale",), "classical.ExponentialMechanism"),
+          "selection", "Gumbel", "pure", "classical.ExponentialMechanism"),
     Entry("laplace-noisy-max", "Laplace noisy max",
-          "selection", "Laplace", "pure", ("scale",), "classical.LaplaceNoisyMax"),
+          "selection", "Laplace", "pure", "classical.LaplaceNoisyMax"),
     Entry("gaussian-above-threshold", "Gaussian above threshold",
-          "above-threshold", "Gaussian", "pure, by transcript", _SIGMAS,
+          "above-threshold", "Gaussian", "pure, by transcript",
           "gaussian_above_threshold.GaussianAboveThreshold"),
     Entry("exponential-above-threshold", "Exponential-noise above threshold",
-          "above-threshold", "exponential", "pure", _SCALES, "classical_above_threshold.ExponentialAboveThreshold"),
+          "above-threshold", "exponential", "pure", "classical_above_threshold.ExponentialAboveThreshold"),
     Entry("laplace-above-threshold", "Laplace above threshold",
-          "above-threshold", "Laplace", "pure", _SCALES, "classical_above_threshold.LaplaceAboveThreshold"),
+          "above-threshold", "Laplace", "pure", "classical_above_threshold.LaplaceAboveThreshold"),
     Entry("set-above-threshold", "Whole set above threshold",
-          "set", "Laplace", "pure", ("scale_threshold", "scale"), "set_above_threshold.SetAboveThreshold"),
+          "set", "Laplace", "pure", "set_above_threshold.SetAboveThreshold"),
     Entry("gaussian-release", "Release of every value, Gaussian noise",
-          "release", "Gaussian", "approximate", ("sigma",), "release.GaussianRelease"),
+          "release", "Gaussian", "approximate", "release.GaussianRelease"),
     Entry("laplace-release", "Release of every value, Laplace noise",
-          "release", "Laplace", "pure", ("scale",), "release.LaplaceRelease"),
+          "release", "Laplace", "pure", "release.LaplaceRelease"),
 )
 # fmt: on
 

@@ -69,17 +69,17 @@ class GaussianAboveThreshold(AboveThreshold):
     sigma_query: float
 
     @classmethod
-    def _losses(cls, family: QueryFamily, settings: Settings) -> FloatArray:
+    def losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
         """The tight losses of THEORY §2."""
         found = transcript_epsilon(
-            lower=family.lower if settings.lower is None else settings.lower,
-            upper=family.upper if settings.upper is None else settings.upper,
+            lower=settings.lower[:, None],
+            upper=settings.upper[:, None],
             sensitivity=family.sensitivity,
             threshold=settings.threshold,
-            sigma_threshold=settings.scale_threshold,
-            sigma_query=settings.scale_query,
-            below=settings.below,
-            above=settings.above,
+            sigma_threshold=settings.scale_threshold[:, None],
+            sigma_query=settings.scale_query[:, None],
+            below=below,
+            above=above,
             monotone=family.monotone,
         )
         return np.asarray(found)

@@ -72,6 +72,10 @@ class GridRelease(Mechanism):
     def epsilon(self, candidates: ArrayLike) -> float | FloatArray:
         """ε of releasing so many values, at this mechanism's ``delta`` where it has one."""
 
+    def approximate_epsilon(self, delta: float, candidates: ArrayLike) -> float | FloatArray:
+        """ε at another δ: the pure one, where no δ makes it smaller."""
+        return self.epsilon(candidates)
+
     @abstractmethod
     def _draw(self, size: int, scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
         """Integer noise of this scale, in grid steps."""

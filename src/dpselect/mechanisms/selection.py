@@ -74,6 +74,10 @@ class NoisyMax(Mechanism):
     def epsilon(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """Pure ε of one selection among so many; without a number, of any number where there is such a bound."""
 
+    def approximate_epsilon(self, delta: ArrayLike, candidates: ArrayLike) -> float | FloatArray:
+        """ε at ``delta``: the pure one, where no δ makes it smaller."""
+        return self.epsilon(candidates)
+
     @classmethod
     @abstractmethod
     def calibrated(cls, family: QueryFamily, *, epsilon: float, candidates: int | None = None) -> Self:

@@ -26,18 +26,18 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, counts, finite, non_negative, one, positive, refuse
-from dpselect.mechanisms.mechanism import Noise, noise_of
+from dpselect.mechanisms.mechanism import Mechanism, Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.discrete import LARGEST_MAGNITUDE, LARGEST_SCALE, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.noise.quantiles import GUMBEL
+from dpselect.noise.quantiles import GUMBEL, LAPLACE, Law
 from dpselect.privacy.classical import calibrated_scale, upward
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.loss import Loss
@@ -73,7 +73,7 @@ class Crossings:
 
 
 @dataclass(frozen=True)
-class SetAboveThreshold:
+class SetAboveThreshold(Mechanism):
     """Name all values at or above a line, at one price for all of them.
 
     Parameters
@@ -100,7 +100,10 @@ class SetAboveThreshold:
     True
     """
 
-    family: QueryFamily
+    #: Of the line's noise.
+    law: ClassVar[Law] = LAPLACE
+    noise_names: ClassVar[tuple[str, ...]] = ("scale_threshold", "scale")
+
     _: KW_ONLY
     threshold: float
     scale: float

@@ -14,7 +14,7 @@ from dpselect.errors import DPSelectError, InvalidParameter
 from dpselect.planning.advice import shown
 from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SETS, SPARSE, TITLES, SparseContender
 from dpselect.planning.job import Job, guess_score
-from dpselect.planning.one_release import calibrated, needs_delta, predict_one, scale_of
+from dpselect.planning.one_release import calibrated, needs_delta, predict_one
 from dpselect.planning.plan import Plan
 from dpselect.planning.tuning import StreamTuner
 from dpselect.planning.whole_set import tuned
@@ -57,50 +57,42 @@ _SHOWN = (
 _PASSES = 400
 
 
-class Entrant:
+class Contender:
     """One contender for one job, planned at any budget; later plans start from what earlier ones found."""
 
-    def __init__(self, job: Job, contender: str, *, seed: int = 1) -> None:
-        if contender not in TITLES:
-            raise refuse("contender", contender, "one of " + ", ".join(TITLES))
-        self._job, self._contender, self._seed = job, contender, seed
-        self._points: FloatArray | None = None
-
-    def start_from(self, points: FloatArray | None) -> None:
-        """Begin around the points of a kindred search."""
-        self._points = points
-
-    @property
-    def points(self) -> FloatArray | None:
-        """The best points of the last search."""
-        return self._points
+    def __init__(self, job: Job, key: str, *, seed: int = 1) -> None:
+        if key not in TITLES:
+            raise refuse("contender", key, "one of " + ", ".join(TITLES))
+        self._job, self._key, self._seed = job, key, seed
+        #: The best points of the last search, or of a kindred one: the next begins around them.
+        self.points: FloatArray | None = None
 
     def at(
         self, epsilon: float, *, passes: int | None = None, on_progress: Callable[[float], None] = lambda share: None
     ) -> Plan:
         """The plan at a budget; raises where the contender does not work at it."""
         job = self._job
-        sparse = BY_KEY.get(self._contender)
+        sparse = BY_KEY.get(self._key)
         if sparse is not None:
             return self._tuned(sparse, epsilon, passes, on_progress)
-        if self._contender in SETS:
+        if self._key in SETS:
             parameters, prediction = tuned(job, epsilon=epsilon, seed=self._seed, passes=passes)
             return self._plan(epsilon=epsilon, parameters=parameters, prediction=prediction)
-        found = calibrated(self._contender, family=job.family, count=job.count, epsilon=epsilon, delta=job.delta)
-        delta = job.delta if needs_delta(self._contender) else 0.0
+        found = calibrated(self._key, family=job.family, count=job.count, epsilon=epsilon, delta=job.delta)
+        delta = job.delta if needs_delta(self._key) else 0.0
         return self._plan(
             epsilon=epsilon,
             delta=delta,
-            parameters={"scale": scale_of(found)},
-            prediction=predict_one(job, self._contender, found, epsilon=epsilon, seed=self._seed),
+            parameters={"scale": found.scales[0]},
+            prediction=predict_one(job, self._key, found, epsilon=epsilon, seed=self._seed),
         )
 
     def _tuned(
         self, sparse: SparseContender, epsilon: float, passes: int | None, on_progress: Callable[[float], None]
     ) -> Plan:
         tuner = StreamTuner(self._job, sparse, epsilon=epsilon, seed=self._seed)
-        tuned = tuner.tune(starts=self._points, on_progress=on_progress)
-        self._points = tuned.points
+        tuned = tuner.tune(starts=self.points, on_progress=on_progress)
+        self.points = tuned.points
         return self._plan(
             epsilon=epsilon,
             delta=self._job.delta if sparse.approximate else 0.0,
@@ -111,7 +103,7 @@ class Entrant:
     def _plan(self, **given: Any) -> Plan:
         job = self._job
         return Plan(
-            contender=self._contender,
+            contender=self._key,
             asked=job.asked,
             family=job.family,
             count=job.count,
@@ -127,7 +119,7 @@ def beats(plan: Plan, guess: float) -> bool:
 
 
 def least_epsilon(
-    entrant: Entrant, will_do: Callable[[Plan], bool], *, start: float, most: float = LARGEST_EPSILON
+    contender: Contender, will_do: Callable[[Plan], bool], *, start: float, most: float = LARGEST_EPSILON
 ) -> Plan | None:
     """The plan at the least ε (within 5%) that will do; None where none up to ``most`` does.
 
@@ -138,7 +130,7 @@ def least_epsilon(
     epsilon = min(start, most)
     while True:
         try:
-            plan = entrant.at(epsilon)
+            plan = contender.at(epsilon)
         except DPSelectError:
             plan = None
         if plan is not None and will_do(plan):
@@ -172,7 +164,7 @@ def cheapest_plans(
 
     found = []
     for place, key in enumerate(looked_at):
-        plan = least_epsilon(Entrant(job, key, seed=seed), will_do, start=min(1.0, most), most=most)
+        plan = least_epsilon(Contender(job, key, seed=seed), will_do, start=min(1.0, most), most=most)
         if plan is not None:
             found.append(plan)
         on_progress((place + 1) / len(looked_at))
@@ -182,7 +174,7 @@ def cheapest_plans(
     if job.epsilon is None or job.epsilon >= LARGEST_EPSILON:
         raise InvalidParameter(f"no contender reaches {what} {wanted!r} at any epsilon up to {LARGEST_EPSILON:g}")
     quick = [key for key in looked_at if key not in BY_KEY or key in _FRUGAL] or looked_at
-    beyond = [least_epsilon(Entrant(job, key, seed=seed), will_do, start=job.epsilon) for key in quick]
+    beyond = [least_epsilon(Contender(job, key, seed=seed), will_do, start=job.epsilon) for key in quick]
     reached = [plan.epsilon for plan in beyond if plan is not None]
     more = f"the least that does is about {shown(min(reached), digits=2)}" if reached else "no larger one does either"
     raise InvalidParameter(f"epsilon must allow {what} {wanted!r}; {more}; got {job.epsilon!r}")
@@ -197,7 +189,7 @@ def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *
     start, best = float(job.epsilon or 1.0), math.inf
     for key in quick:
         most = min(LARGEST_EPSILON, best / _CLOSE)
-        plan = least_epsilon(Entrant(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
+        plan = least_epsilon(Contender(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
         if plan is not None:
             # Only who does it for less is of interest from here on.
             start = best = plan.epsilon
@@ -280,10 +272,10 @@ def frontier(
     keys = [key for key in (contenders or _SHOWN) if key in possible]
     lines: dict[str, tuple[Plan, ...]] = {}
     for place, key in enumerate(keys):
-        entrant, line = Entrant(job, key, seed=seed), []
+        contender, line = Contender(job, key, seed=seed), []
         for step, epsilon in enumerate(budgets):
             try:
-                line.append(entrant.at(epsilon, passes=_PASSES))
+                line.append(contender.at(epsilon, passes=_PASSES))
             except DPSelectError:
                 continue
             finally:

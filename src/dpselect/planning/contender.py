@@ -136,7 +136,7 @@ def _at_a_known_price(entry: Entry) -> Iterator[SparseContender]:
     yield _sparse(f"{entry.short}-fresh", f"{entry.title}, paid per ⊤", mechanism=entry.name)
     kept = {"mechanism": entry.name, "resample": False}
     yield _sparse(f"{entry.short}-kept", f"{entry.title}, known cap on ⊤", **kept)
-    if entry.short == "exponential":  # the only one that can be rationed (composition/ration.py)
+    if entry.mechanism().tops_pay_alone:  # so that each question may have a price of its own (composition/ration.py)
         yield _sparse(f"{entry.short}-rationed", f"{entry.title}, budget rationed", **kept, rationed=True)
 
 

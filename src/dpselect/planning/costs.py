@@ -8,6 +8,7 @@ when it runs, by bounds with a proof.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias
@@ -17,13 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.mechanisms.classical_above_threshold import ClassicalAboveThreshold
+from dpselect.mechanisms.above_threshold import Settings
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.numerics.integral import log_integral
 from dpselect.planning.contender import SparseContender, SparseParameters
 from dpselect.planning.filters import count_runs, make_filter, runs_allowed
 from dpselect.planning.job import Job
-from dpselect.planning.simulation import RunRule, Settings
+from dpselect.planning.simulation import RunRule
 from dpselect.privacy.family import QueryFamily
 
 #: How closely losses are looked at: while many settings are compared, among the last few, and for the final word.
@@ -49,22 +50,9 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 Losses: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 
-def transcript_losses(family: QueryFamily, settings: Settings) -> Losses:
-    """The mechanism's own losses, for all settings at once."""
-
-    def losses(below: FloatArray, above: FloatArray) -> FloatArray:
-        return settings.kind.losses(
-            family,
-            threshold=settings.threshold,
-            scale_threshold=settings.scale_threshold[:, None],
-            scale_query=settings.scale_query[:, None],
-            lower=settings.lower[:, None],
-            upper=settings.upper[:, None],
-            below=below,
-            above=above,
-        )
-
-    return losses
+def own_losses(family: QueryFamily, settings: Settings) -> Losses:
+    """The mechanism's own."""
+    return functools.partial(settings.kind.losses, family, settings)
 
 
 def plain_losses(family: QueryFamily, settings: Settings, *, detail: Detail) -> Losses:
@@ -269,8 +257,8 @@ class StreamCosts:
 
     def losses(self, settings: Settings, *, detail: Detail = "exact") -> Losses:
         """Losses of transcripts, for all settings at once."""
-        if issubclass(settings.kind, ClassicalAboveThreshold):
-            return transcript_losses(self._family, settings)
+        if settings.kind.closed_form:
+            return own_losses(self._family, settings)
         return plain_losses(self._family, settings, detail=detail)
 
     def shifts(self, settings: Settings) -> FloatArray:
@@ -293,11 +281,10 @@ class StreamCosts:
         """
         losses, length, epsilon = self.losses(settings, detail=detail), self._job.count, self._epsilon
         name = self._contender.filter
-        if issubclass(settings.kind, ClassicalAboveThreshold):
-            # A closed form costs next to nothing: nothing needs to be read between losses.
-            detail = "exact"
+        # A closed form costs next to nothing: nothing needs to be read between losses.
+        detail = "exact" if settings.kind.closed_form else detail
         if not self._contender.resample:
-            if issubclass(settings.kind, ClassicalAboveThreshold):
+            if settings.kind.closed_form:
                 return bisected_kept_limits(losses, longest=length, epsilon=epsilon)
             if detail == "exact":
                 return exact_kept_limits(losses, longest=length, epsilon=epsilon)

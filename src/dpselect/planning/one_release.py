@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.mechanisms.catalogue import Entry, entry_of, find, of_kind
-from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
+from dpselect.mechanisms.release import GridRelease
 from dpselect.mechanisms.selection import Goal, NoisyMax
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.quantiles import Law
@@ -25,7 +24,7 @@ from dpselect.privacy.family import QueryFamily
 #: The selections, best-known first.
 _NAMES = tuple(entry.name for entry in of_kind("selection"))
 
-OneRelease: TypeAlias = NoisyMax | GaussianRelease | LaplaceRelease
+OneRelease: TypeAlias = NoisyMax | GridRelease
 
 #: Draws per simulation of a line.
 _DRAWS = 1_000_000
@@ -52,11 +51,6 @@ def needs_delta(key: str) -> bool:
     return key == "gaussian-noisy-max-profile" or entry_for(key).guarantee == "approximate"
 
 
-def scale_of(mechanism: OneRelease) -> float:
-    """σ, or the scale of the noise."""
-    return entry_of(mechanism).noise_of(mechanism)[0]
-
-
 def spread_of(key: str, scale: float) -> float:
     """The standard deviation of the noise.
 
@@ -81,23 +75,22 @@ def calibrated(key: str, *, family: QueryFamily, count: int, epsilon: float, del
 def rebuilt(key: str, *, family: QueryFamily, scale: float, delta: float) -> OneRelease:
     """The mechanism with a given noise."""
     entry = entry_for(key)
-    promise = {"delta": delta} if entry.guarantee == "approximate" else {}
-    made: OneRelease = entry.mechanism()(family, **{entry.noise_names[0]: scale}, **promise)
+    kind, promise = entry.mechanism(), {"delta": delta} if entry.guarantee == "approximate" else {}
+    made: OneRelease = kind(family, **{kind.noise_names[0]: scale}, **promise)
     return made
 
 
 def cost_of(key: str, mechanism: OneRelease, *, count: int, delta: float) -> float:
     """ε of the release at the contender's own kind of guarantee; never below the truth."""
-    if key == "gaussian-noisy-max-profile" and isinstance(mechanism, GaussianNoisyMax):
-        return float(np.asarray(mechanism.approximate_epsilon(delta, count)))
-    return float(np.asarray(mechanism.epsilon(candidates=count)))
+    found = mechanism.approximate_epsilon(delta, count) if needs_delta(key) else mechanism.epsilon(count)
+    return float(np.asarray(found))
 
 
 def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, seed: int = 1) -> Prediction:
     """How good the choice is, or F1 of comparing every published value with the threshold."""
     if job.asked == "largest":
         return _predict_choice(job, mechanism, epsilon=epsilon)
-    scale, passes = scale_of(mechanism), max(50, min(2000, _DRAWS // job.count))
+    scale, passes = mechanism.scales[0], max(50, min(2000, _DRAWS // job.count))
     found = [_published(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in job.scenarios()]
     return prediction_of(job, found, epsilon=epsilon)
 
@@ -227,6 +220,7 @@ def expected_accuracy(
 ) -> ExpectedAccuracy:
     """Runs the real mechanism on each series.
 
+    >>> from dpselect import GaussianNoisyMax
     >>> from dpselect.planning.knowledge import Model, made_up
     >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.003)
     >>> found = expected_accuracy(picker, made_up(picker.family, count=365, public=Model()))
@@ -298,7 +292,7 @@ class Tried:
     @property
     def scale(self) -> float:
         """σ, or the scale of the other laws, in the queries' unit."""
-        return self.entry.noise_of(self.mechanism)[0]
+        return float(self.mechanism.scales[0])
 
 
 def try_selections(

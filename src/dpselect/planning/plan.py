@@ -29,7 +29,7 @@ from dpselect.planning.contender import (
 )
 from dpselect.planning.filters import make_filter
 from dpselect.planning.job import Asked, family_from
-from dpselect.planning.one_release import OneRelease, calibrated, cost_of, needs_delta, rebuilt, scale_of, spread_of
+from dpselect.planning.one_release import OneRelease, calibrated, cost_of, needs_delta, rebuilt, spread_of
 from dpselect.privacy.family import QueryFamily
 
 #: What a plan file is, so that another document is not taken for one.
@@ -263,7 +263,7 @@ class Plan:
         if cost_of(self.contender, found, count=count, delta=delta) <= self.epsilon:
             return self
         again = calibrated(self.contender, family=self.family, count=count, epsilon=self.epsilon, delta=delta)
-        least = scale_of(again)
+        least = again.scales[0]
         # Noise that never was enough is no matter of rounding: the mechanism refuses it.
         return replace(self, parameters={"scale": least}) if least <= scale * (1.0 + 1e-6) else self
 

@@ -18,7 +18,7 @@ from dpselect.planning.advice import advice, shown
 from dpselect.planning.budgets import (
     DOMINATED,
     LARGEST_EPSILON,
-    Entrant,
+    Contender,
     beats,
     cheapest_plans,
     promising,
@@ -173,12 +173,12 @@ def ranked(
     def follow(chain: Sequence[str]) -> list[Plan]:
         plans, points = [], None
         for key in chain:
-            entrant = Entrant(job, key, seed=seed)
-            entrant.start_from(_kindred(key, points))
+            contender = Contender(job, key, seed=seed)
+            contender.points = _kindred(key, points)
             # A contender that does not work at this budget, its scale beyond what doubles can hold, is left out.
             with contextlib.suppress(DPSelectError):
-                plans.append(entrant.at(float(job.epsilon or 1.0), on_progress=functools.partial(moved, key)))
-                points = entrant.points
+                plans.append(contender.at(float(job.epsilon or 1.0), on_progress=functools.partial(moved, key)))
+                points = contender.points
             moved(key, 1.0)
         return plans
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.composition.ration import Ration
-from dpselect.mechanisms.above_threshold import AboveThreshold
+from dpselect.mechanisms.above_threshold import Settings
 from dpselect.noise.quantiles import Law
 
 #: How ordinary noise of each law is drawn.
@@ -67,31 +67,6 @@ class StandardNoise:
         questions = standard_draws(law, (length, passes), generator)
         number = length + 1 if lines is None else lines
         return cls(questions, standard_draws(law, (number, passes), generator))
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """The mechanism of several settings: its noise and its clipped range, arrays of one entry each."""
-
-    kind: type[AboveThreshold]
-    threshold: float
-    scale_threshold: FloatArray
-    scale_query: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.scale_threshold)
-
-    def part(self, rows: Rows) -> Settings:
-        """Some of them, or some of them several times."""
-        arrays = (self.scale_threshold, self.scale_query, self.lower, self.upper)
-        return Settings(self.kind, self.threshold, *(array[rows] for array in arrays))
-
-    @property
-    def levels(self) -> FloatArray:
-        """What the noise of the threshold is added to."""
-        return self.threshold + self.kind.offset(self.scale_threshold, self.scale_query)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, differential_evolution
-from scipy.stats import qmc
 
 from dpselect.checks import FloatArray
 from dpselect.composition.ration import Rare, Ration
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+from dpselect.mechanisms.above_threshold import Settings
 from dpselect.planning.contender import Prediction, SparseContender, SparseParameters, mean_and_reach
 from dpselect.planning.costs import StreamCosts, horizon_costs, needed
 from dpselect.planning.filters import best_order
@@ -26,7 +25,6 @@ from dpselect.planning.simulation import (
     LONG,
     Passes,
     RunRule,
-    Settings,
     StandardNoise,
     simulate_fresh,
     simulate_kept,
@@ -103,6 +101,8 @@ def search(
     >>> bool(np.abs(best[0] - 0.3).max() < 0.05)
     True
     """
+    from scipy.stats import qmc  # takes long to load, and a plan without a search needs none of it
+
     size, generations = _POPULATION, _GENERATIONS[dimensions]
     first = qmc.Sobol(dimensions, rng=generator).random(size)
     if starts is not None:
@@ -250,7 +250,7 @@ class StreamTuner:
         # Noise with which a single ⊤ takes about the whole budget; a pass of many ⊤ needs up to √length times that
         # when it is Gaussian, and length times when it is not.
         least = np.full(len(cube), family.sensitivity / self._epsilon)
-        if issubclass(self._contender.kind, GaussianAboveThreshold):
+        if not self._contender.kind.closed_form:
             least = np.maximum(least, np.sqrt(family.sensitivity * (upper - lower) / self._epsilon))
             most = 6.0 * math.sqrt(length)
         else:
