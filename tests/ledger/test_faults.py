@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -84,6 +85,51 @@ def test_a_full_disk_is_refused_before_anything_is_released(file: Path) -> None:
         assert len(settled) == int(shown)
         assert after.balance().charged.epsilon >= int(shown) * 10**12
         after.ask({"question": "with room again"}, cost=0.1, draw=lambda: "x")
+
+
+LITTLE_ROOM = """
+    import json, resource, signal, sys
+    from pathlib import Path
+    from dpselect.errors import LedgerError
+    from dpselect.ledger import Asking, Ledger, Total
+    from dpselect.ledger.history import history
+
+    def how_it_ends(room, length, together):
+        place = Path(sys.argv[1], f"{room} {length} {together}.ledger")
+        with Ledger.create(place, dataset="homes", total=Total.pure(10.0), patience=1.0) as ledger:
+            question = {"question": 1}
+            ledger.reserve(question, cost=1.0)
+            log = Path(f"{place}-wal").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (log + room, resource.RLIM_INFINITY))
+            try:
+                if together:
+                    asking = Asking(question=question, cost=1.0, draw=lambda: "x" * length)
+                    list(ledger.ask_many([asking]))
+                else:
+                    ledger.ask(question, cost=1.0, draw=lambda: "x" * length)
+            except LedgerError:
+                pass
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            assert ledger.verify().holds
+            return history(ledger)[0].state
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    print(json.dumps([
+        [how_it_ends(room, length, together) for length in (1, 6_000)]
+        for together in (False, True) for room in range(12_000, 36_000, 4_000)
+    ]))
+"""
+
+
+def test_whether_an_answer_finds_room_cannot_be_tried_twice_under_one_charge(tmp_path: Path) -> None:
+    """Else somebody who fills the disk could ask until a short answer is drawn, and learn of each that it was long."""
+    done = in_a_child(LITTLE_ROOM, tmp_path)
+    assert done.returncode == 0, done.stderr
+    ends = json.loads(done.stdout)
+    assert ["settled", "lost"] in ends, "a room that tells the lengths apart, and each of them is paid"
+    assert ["settled"] * 2 in ends
+    assert all("reserved" not in kinds or set(kinds) == {"reserved"} for kinds in ends), "open where all answers fail"
+    assert ["reserved"] * 2 in ends
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs the superuser")

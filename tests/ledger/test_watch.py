@@ -312,6 +312,30 @@ class TestTable:
         assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
         assert "lost" in [one.state for one in history(ledger)]
 
+    @pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.slow)])
+    def test_a_stretch_that_the_ledger_did_not_take_is_lost_and_not_drawn_again(
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        """Whether there is room for it may depend on how many days it names."""
+        exchange, exchanged = Ledger.exchange, 0
+
+        def full(self: Ledger, ending: Any, **others: Any) -> Any:
+            nonlocal exchanged
+            exchanged += ending is not None
+            if exchanged == number:
+                raise LedgerError("the ledger cannot be used: database or disk is full")
+            return exchange(self, ending, **others)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Ledger, "exchange", full)
+            with pytest.raises(LedgerError, match="full"):
+                watch(homes)
+        stays = ledger.balance().spent
+        assert "lost" in [one.state for one in history(ledger)]
+        found = watch(homes)
+        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
+        assert ledger.verify().holds
+
     @pytest.mark.parametrize(
         "line",
         [Line(threshold=25, budget=0.8), Line(threshold=25, budget=0.8, noise=(100, 200), resample=False)],

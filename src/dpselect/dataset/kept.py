@@ -77,7 +77,7 @@ class KeptWatch:
         self._spent_before = 0.0
         self._spent_on_values = 0.0
         self._spent_when_repeating = 0.0
-        self._settled = False
+        self._settled = self._unwritten = False
         self._kept_at = time.monotonic()
         if book.total.realised and cost.delta == 0 and not whole:
             self.filter = RealisedLedgerFilter(
@@ -185,7 +185,7 @@ class KeptWatch:
             try:
                 first = not self._book.settle(self._held, {**content, "spent": vector.spent}).repeated
             except BaseException:
-                self.answers.ended = False  # the ledger does not have them
+                self.answers.ended, self._unwritten = False, True  # the ledger does not have them
                 raise
             if not first:
                 raise LedgerError("another process answered this watch first; ask again to see its answers")
@@ -214,7 +214,8 @@ class KeptWatch:
             if harmless:
                 # Nobody has seen an answer, so drawing all of them under this charge is drawing them once.
                 return f"no answer was shown, and the ledger holds {self._charged} for it until it is asked again"
-            if self._book.lose(self._held) is not None:
+            last = self._book.last if self._unwritten else None  # what could not be written, the ledger lost already
+            if not (last and last.lost) and self._book.lose(self._held) is not None:
                 raise LedgerError("another process answered this watch first; ask again to see its answers") from None
             return (
                 f"the answers are lost and the ledger keeps {self._charged}: pay again with --afresh or another --key"

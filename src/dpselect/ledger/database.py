@@ -37,6 +37,10 @@ _AGAIN = {"40001", "40P01", "55P03"}
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.0003, 0.02
 
 
+class DatabaseAway(LedgerError):
+    """The database is busy, does not answer or is no longer the one that was opened, whatever was to be written."""
+
+
 class Database:
     """One SQLite file or PostgreSQL database.
 
@@ -118,7 +122,7 @@ class Database:
         if log is not None and _inode(self._log) != log:
             # Whoever opens the ledger next would start another log, and not know of what stands in this one.
             self._engine.dispose()
-            raise LedgerError(
+            raise DatabaseAway(
                 "the ledger's write-ahead log (-wal) was removed or replaced while it was in use; nothing was "
                 "released. Leave it beside the ledger, check the ledger with an anchor, and ask again"
             )
@@ -166,7 +170,7 @@ class Database:
     def _check_file(self) -> None:
         """A file that was moved away or replaced still takes writes, and keeps none of them."""
         if self._file is not None and _inode(self._file) != self._inode:
-            raise LedgerError(
+            raise DatabaseAway(
                 "the ledger's file was moved or replaced while it was open; nothing was released. "
                 "Put the right file back, check it with an anchor, and open it again"
             )
@@ -332,8 +336,8 @@ def _postgresql(url: URL, patience: float) -> Engine:
     return engine
 
 
-def _busy(patience: float) -> LedgerError:
-    return LedgerError(
+def _busy(patience: float) -> DatabaseAway:
+    return DatabaseAway(
         f"the ledger's database is busy or does not answer, and {patience:g} s of patience are over; "
         "nothing was released. Try again: a question that was charged is not charged twice"
     )

@@ -13,12 +13,15 @@ from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, Le
 from dpselect.ledger.amounts import PER_DELTA, Amounts, exact
 from dpselect.ledger.book import PAGE, Book
 from dpselect.ledger.chain import Anchor, Entry
-from dpselect.ledger.database import Database
+from dpselect.ledger.database import Database, DatabaseAway
 from dpselect.ledger.records import LOST, Answered, Asking, Balance, Reservation
 from dpselect.ledger.total import Total
 from dpselect.ledger.wording import written
 
 Result = TypeVar("Result")
+
+#: What ends a step and tells nothing of what it was to write; any other failure may come of the answer's length.
+FROM_OUTSIDE = (KeyboardInterrupt, DatabaseAway)
 
 
 @dataclass
@@ -204,6 +207,19 @@ class Steps:
         settled, mine = self._settle(old, used, body)
         if not mine and (settled.body, settled.amounts) != (body, used):
             raise taken_over()
+
+    def _turn_or_lose(self, before: Turn, priced: Iterable[tuple[str, Amounts, str]]) -> Turn:
+        """The next turn; where it cannot be written, what was drawn for it is lost."""
+        try:
+            return self._turn(before, priced)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as failure:
+            problem = failure
+        for held, body in before.drawn:
+            if body is not None:
+                self.lose(held)
+        raise problem
 
     def _turn(self, before: Turn, priced: Iterable[tuple[str, Amounts, str]]) -> Turn:
         """Write down what was drawn and reserve what comes next, in one transaction."""

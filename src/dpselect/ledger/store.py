@@ -5,7 +5,9 @@ what it cost; only then is it shown. So whatever is interrupted, whenever: an an
 its cost or at the worst it could have been. And because an answer is shown only once it is committed, and a reservation
 takes one answer, a question asked again finds its first answer or carries on with its reservation: never paid twice.
 Where drawing or writing fails, the failure is seen and may tell of the noise: the answer is lost, its cost stays
-charged, and nothing is drawn again under it.
+charged, and nothing is drawn again under it. To write that it is lost takes as little room as the shortest answer. So
+where not even that can be written, no answer could have been, and that this one was not tells nothing of it: the
+reservation stays open.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
 from dpselect.ledger.database import PATIENCE, Database
 from dpselect.ledger.records import LOST, Answered, Asking, Reservation
 from dpselect.ledger.schema import is_current, upgrade
-from dpselect.ledger.steps import Steps, Turn, check_reservation, check_within, lost
+from dpselect.ledger.steps import FROM_OUTSIDE, Steps, Turn, check_reservation, check_within, lost
 from dpselect.ledger.total import Total
 from dpselect.ledger.wording import key_of, label, written
 
@@ -182,7 +184,7 @@ class Ledger(Steps):
         return self._stands(reservation, problem)
 
     def _stands(self, reservation: Reservation, problem: BaseException) -> Answered:
-        """After a draw that failed: its failure, or what somebody who asked the same was quicker to write down.
+        """After a draw or a write that failed: its failure, or what somebody who asked the same was quicker to write.
 
         Called outside the handler: where the ledger has gone, its error alone is seen, whatever the draw came to.
         """
@@ -220,7 +222,7 @@ class Ledger(Steps):
             ]
             # What is written down now is shown below; what is reserved now is drawn then, and written down next time.
             shown = turn.drawn
-            turn = self._turn(turn, priced) if shown or priced else Turn(problem=turn.problem)
+            turn = self._turn_or_lose(turn, priced) if shown or priced else Turn(problem=turn.problem)
             for held, _ in shown:
                 if held.number not in turn.answers:
                     break
@@ -271,10 +273,12 @@ class Ledger(Steps):
             if cost is not None and self._total.realised and not amounts.delta:
                 amounts = self._total.price(cost)
             check_within(amounts, reservation)
-        except Exception as failure:
+            settled, mine = self._settle(reservation, amounts, body)
+        except FROM_OUTSIDE:
+            raise
+        except BaseException as failure:
             problem = failure
         else:
-            settled, mine = self._settle(reservation, amounts, body)
             if settled.body == LOST:
                 raise lost(reservation.number)
             return Answered(settled, repeated=not mine and settled.body != body)

@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from contextlib import suppress
 from typing import Any
 
 from dpselect.errors import BudgetExhausted, LedgerError
 from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.records import Reservation
-from dpselect.ledger.steps import taken_over
+from dpselect.ledger.steps import FROM_OUTSIDE, taken_over
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.wording import written
 
@@ -106,6 +107,13 @@ class Stretches:
             )
         except BudgetExhausted:
             self.uncertain = False
+            raise
+        except FROM_OUTSIDE:
+            raise
+        except BaseException:
+            if self._unseen and old is not None:  # or its answers would be drawn again, until they can be written
+                with suppress(LedgerError):
+                    self._ledger.lose(old)
             raise
         if ending is not None:
             self.charged += ending[1]
