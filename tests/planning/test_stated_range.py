@@ -9,7 +9,8 @@ from tests.planning.streams import DAYS, KINDS, stream
 from dpselect import QueryFamily
 from dpselect.dataset import Known, Line
 from dpselect.dataset.outlook import choose
-from dpselect.planning import Job, Profile, whole_set
+from dpselect.planning import Job, Profile
+from dpselect.planning.one_release import simulated_set
 from dpselect.planning.outlook import stated_range
 from dpselect.planning.tuning import StreamTuner
 
@@ -32,7 +33,7 @@ def told(known, past, future, line):
 def lived(plan, future, *, passes):
     """F1 of so many watches of the year after."""
     if plan.at_once:
-        return whole_set._simulated(plan.mechanism(), future, passes=passes, seed=99).f1[0]
+        return simulated_set(plan.mechanism(), future, passes=passes, seed=99).f1[0]
     job = Job(
         asked="crossings",
         family=FAMILY,

@@ -7,13 +7,8 @@ from dpselect import GaussianNoisyMax, PermuteAndFlip, QueryFamily
 from dpselect.mechanisms.catalogue import of_kind
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning.knowledge import Model, Profile, made_up
-from dpselect.planning.one_release import (
-    blind_accuracy,
-    clearly_better,
-    expected_accuracy,
-    try_selections,
-    with_flat_ends,
-)
+from dpselect.planning.one_release import clearly_better, try_selections
+from dpselect.planning.prediction import blind_accuracy, expected_accuracy, with_flat_ends
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 YEAR = made_up(FAMILY, count=365, public=Model())

@@ -11,9 +11,9 @@ from dpselect import QueryFamily
 from dpselect.errors import InvalidParameter
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning import Job, Plan, Profile
+from dpselect.planning.one_release import simulated_set
 from dpselect.planning.planner import compare, ranked
 from dpselect.planning.simulation import f1_scores
-from dpselect.planning.whole_set import _simulated
 
 SET = "set-above-threshold"
 
@@ -35,7 +35,10 @@ def score(plan, values, *, passes):
 def test_simulated_as_it_is_drawn(kind, epsilon):
     past, future, line = stream(kind, seed=4)
     plan = plan_for(past, line, epsilon=epsilon)
-    drawn, simulated = score(plan, future, passes=120), _simulated(plan.mechanism(), future, passes=600, seed=9).f1[0]
+    drawn, simulated = (
+        score(plan, future, passes=120),
+        simulated_set(plan.mechanism(), future, passes=600, seed=9).f1[0],
+    )
     spread = np.hypot(drawn.std() / np.sqrt(120), simulated.std() / np.sqrt(600))
     assert drawn.mean() == pytest.approx(simulated.mean(), abs=4 * spread + 1e-3)
     assert plan.prediction.spent == epsilon

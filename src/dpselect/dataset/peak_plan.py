@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.mechanisms.selection import Goal, NoisyMax
     from dpselect.planning import Model, Plan, Profile
-    from dpselect.planning.one_release import ExpectedAccuracy, Tried
+    from dpselect.planning.one_release import Tried
+    from dpselect.planning.prediction import ExpectedAccuracy
     from dpselect.privacy.family import QueryFamily
     from dpselect.tables import BoundedQuery, Candidates
 
@@ -222,7 +223,8 @@ class PeakPlan:
 
     def _will_do(self, epsilon: float, series: list[FloatArray]) -> bool:
         """Whether a choice at this ε is clearly better than a guess on these series."""
-        from dpselect.planning.one_release import blind_accuracy, expected_overlap, try_selections
+        from dpselect.planning.one_release import try_selections
+        from dpselect.planning.prediction import blind_accuracy, expected_overlap
 
         family, name = self.public.family, NAMES[self.mechanism]
         found = try_selections(family, series, epsilon=epsilon, names=[name], goal=self.goal)[name]
@@ -381,13 +383,8 @@ def plan_peak(
     """See :meth:`Dataset.plan_peak`."""
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.planning.knowledge import made_up
-    from dpselect.planning.one_release import (
-        blind_accuracy,
-        expected_accuracy,
-        expected_overlap,
-        try_selections,
-        with_flat_ends,
-    )
+    from dpselect.planning.one_release import try_selections
+    from dpselect.planning.prediction import blind_accuracy, expected_accuracy, expected_overlap, with_flat_ends
 
     if mechanism is not None and mechanism not in NAMES:
         raise refuse("mechanism", mechanism, "one of " + ", ".join(NAMES))
@@ -448,7 +445,8 @@ def plan_peak(
 
 def _planned(plan: Plan, public: BoundedQuery, series: list[FloatArray], *, goal: Goal) -> dict[str, Tried]:
     """The mechanism of a plan at the noise it states, on this table; what it costs is that of this table."""
-    from dpselect.planning.one_release import Tried, expected_accuracy
+    from dpselect.planning.one_release import Tried
+    from dpselect.planning.prediction import expected_accuracy
 
     short = {name: key for key, name in NAMES.items()}
     if plan.asked != "largest":

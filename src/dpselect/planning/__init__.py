@@ -9,11 +9,11 @@
 """
 
 from dpselect.planning.budgets import Frontier, frontier
-from dpselect.planning.contender import Prediction
 from dpselect.planning.job import Job, load_job
 from dpselect.planning.knowledge import Model, Profile, read_profile
 from dpselect.planning.plan import Plan, load_plan
 from dpselect.planning.planner import Comparison, compare, contenders_for
+from dpselect.planning.prediction import Prediction
 
 __all__ = [
     "Comparison",

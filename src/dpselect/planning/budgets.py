@@ -14,10 +14,9 @@ from dpselect.errors import DPSelectError, InvalidParameter
 from dpselect.planning.advice import shown
 from dpselect.planning.contender import BY_KEY, RELEASES, SELECTIONS, SETS, SPARSE, TITLES, SparseContender
 from dpselect.planning.job import Job, guess_score
-from dpselect.planning.one_release import calibrated, needs_delta, predict_one
+from dpselect.planning.one_release import calibrated, needs_delta, predict_one, tuned_set
 from dpselect.planning.plan import Plan
 from dpselect.planning.tuning import StreamTuner
-from dpselect.planning.whole_set import tuned
 
 _SMALLEST = 2.0**-40
 #: No budget beyond this is looked at.
@@ -76,7 +75,7 @@ class Contender:
         if sparse is not None:
             return self._tuned(sparse, epsilon, passes, on_progress)
         if self._key in SETS:
-            parameters, prediction = tuned(job, epsilon=epsilon, seed=self._seed, passes=passes)
+            parameters, prediction = tuned_set(job, epsilon=epsilon, seed=self._seed, passes=passes)
             return self._plan(epsilon=epsilon, parameters=parameters, prediction=prediction)
         found = calibrated(self._key, family=job.family, count=job.count, epsilon=epsilon, delta=job.delta)
         delta = job.delta if needs_delta(self._key) else 0.0

@@ -1,13 +1,11 @@
-"""The ways to answer a job, by name, and what is predicted of each."""
+"""The ways to answer a job, by name."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from dpselect.checks import FloatArray
 from dpselect.composition.ration import Rare, Ration
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.catalogue import Entry, find, of_kind
@@ -17,10 +15,6 @@ FilterName: TypeAlias = Literal["pure", "repaired", "advanced", "renyi", "zcdp",
 
 #: What a plan's parameters can be.
 Parameter: TypeAlias = float | int | bool | str | tuple[float, ...] | list[float]
-
-#: Stated uncertainties reach so many standard errors of a mean over the simulated passes. Another simulation of as many
-#: passes has an error of its own, so its mean differs by more about once in two thousand times.
-_REACH = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,93 +183,3 @@ def ways_of(mechanism: str) -> tuple[str, ...]:
     worth = [one for one in pure if one.rationed] or [one for one in pure if one.clipped]
     worth = worth or [one for one in pure if not one.resample]
     return tuple(one.key for one in sorted(worth, key=lambda one: one.resample))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """What a contender is expected to do, from simulation on noise that its tuning has not seen.
-
-    Attributes
-    ----------
-    score, uncertainty : float
-        Mean F1 (crossings) or accuracy (largest) if values are as expected; the mean over as many fresh passes lies
-        within the uncertainty but for about once in two thousand times.
-    cautious : float
-        The mean over the job's scenarios, held back by the worst: what settings are chosen and ranked by.
-    worst, best : float
-        The score in the worst scenario and in the best.
-    low, high : float, optional
-        For crossings: F1 of a single watch lies between them four times of five, on made-up streams of a dozen kinds
-        of which as much is known (docs/planning.md).
-    precision, recall : float, optional
-        For crossings, as expected: the share of the ⊤ that are right, and of the true ⊤ that are named.
-    hits, fewest_hits, most_hits : float, optional
-        For the largest: how often the very largest is chosen, on average, and on all but the luckiest and the
-        unluckiest tenth of the series it was tried on.
-    guess, guess_hits, share : float, optional
-        The score of a guess that looks at no data, and how often that is right; for crossings, the share of ⊤ that is
-        expected.
-    answered, answered_uncertainty : float
-        Questions answered before the budget ends.
-    spent : float
-        ε spent at the end of the stream, on average.
-    passes : int
-        How many passes were simulated.
-    """
-
-    score: float
-    uncertainty: float
-    cautious: float
-    worst: float
-    answered: float
-    answered_uncertainty: float
-    spent: float
-    passes: int
-    best: float | None = None
-    low: float | None = None
-    high: float | None = None
-    precision: float | None = None
-    recall: float | None = None
-    hits: float | None = None
-    fewest_hits: float | None = None
-    most_hits: float | None = None
-    guess: float | None = None
-    guess_hits: float | None = None
-    share: float | None = None
-
-    def as_expected(self, questions: int) -> dict[str, Any]:
-        """The same for machines, by the names that answers and dry runs use."""
-        if self.hits is not None:
-            return {
-                "expected_shortfall": 1.0 - self.score,
-                "expected_hits": self.hits,
-                "expected_hits_fewest": self.fewest_hits,
-                "expected_hits_most": self.most_hits,
-                "guess_shortfall": None if self.guess is None else 1.0 - self.guess,
-                "guess_hits": self.guess_hits,
-            }
-        return {
-            "expected_f1": self.score,
-            "expected_precision": self.precision,
-            "expected_recall": self.recall,
-            "expected_f1_low": self.low,
-            "expected_f1_high": self.high,
-            "expected_answered": self.answered / questions,
-            "expected_spent": self.spent,
-            "expected_share": self.share,
-            "guess_f1": self.guess,
-        }
-
-
-def mean_and_reach(sample: FloatArray, *, span: float) -> tuple[float, float]:
-    """A mean and its stated uncertainty; ``span`` is the most that one pass can differ by.
-
-    What no pass has shown may still happen now and then: hence the second term.
-
-    >>> import numpy as np
-    >>> mean_and_reach(np.array([1.0, 1.0, 1.0, 1.0]), span=1.0)
-    (1.0, 1.0)
-    """
-    number = len(sample)
-    error = float(sample.std()) / math.sqrt(number)
-    return float(sample.mean()), min(span, _REACH * error + 4.0 * span / number)

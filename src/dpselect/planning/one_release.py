@@ -1,35 +1,44 @@
-"""Contenders that answer in one release: noisy maxima, and publishing every value. Calibrated, then tried."""
+"""Contenders that answer in one release: noisy maxima, publishing every value, and naming a whole set at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.mechanisms.catalogue import Entry, entry_of, find, of_kind
-from dpselect.mechanisms.release import GridRelease
-from dpselect.mechanisms.selection import Goal, NoisyMax
-from dpselect.noise.entropy import SeededEntropy
+from dpselect.mechanisms.selection import Goal
+from dpselect.mechanisms.set_above_threshold import MOST_VALUES, SetAboveThreshold, Urn
 from dpselect.noise.quantiles import Law
-from dpselect.planning.contender import RELEASES, SELECTIONS, Prediction, mean_and_reach
-from dpselect.planning.job import Job, guess_score
+from dpselect.planning.contender import RELEASES, SELECTIONS, Parameter
+from dpselect.planning.job import Job
 from dpselect.planning.outlook import guarded
+from dpselect.planning.prediction import (
+    ExpectedAccuracy,
+    OneRelease,
+    Prediction,
+    blind_accuracy,
+    expected_accuracy,
+    prediction_of,
+)
 from dpselect.planning.simulation import Passes, standard_draws
 from dpselect.privacy.family import QueryFamily
 
 #: The selections, best-known first.
 _NAMES = tuple(entry.name for entry in of_kind("selection"))
 
-OneRelease: TypeAlias = NoisyMax | GridRelease
-
 #: Draws per simulation of a line.
 _DRAWS = 1_000_000
-#: Selections are tried with these seeds, so that the same question is told the same; so often in all.
-_SEED, _TIMES = 2024, 400
+#: What is tried: parts of ε for the line, and how much the prior counts.
+_LINE_SHARES = (0.07, 0.15, 0.3)
+_PRIORS = ((1, 1), (20, 20), (80, 80))
+#: Values simulated when settings are compared, and when the best is foreseen.
+_COMPARED, _FORESEEN = 12_000, 120_000
 
 
 def entry_for(key: str) -> Entry:
@@ -90,33 +99,20 @@ def predict_one(job: Job, key: str, mechanism: OneRelease, *, epsilon: float, se
     """How good the choice is, or F1 of comparing every published value with the threshold."""
     if job.asked == "largest":
         return _predict_choice(job, mechanism, epsilon=epsilon)
-    scale, passes = mechanism.scales[0], max(50, min(2000, _DRAWS // job.count))
-    found = [_published(job, key, one.values, scale=scale, passes=passes, seed=seed) for one in job.scenarios()]
-    return prediction_of(job, found, epsilon=epsilon)
+    threshold, scale = float(job.threshold or 0.0), mechanism.scales[0]
+    passes = max(50, min(2000, _DRAWS // job.count))
+    claims = [
+        _published(key, one.values, threshold=threshold, scale=scale, passes=passes, seed=seed)
+        for one in job.scenarios()
+    ]
+    return _predict_answers(job, claims, epsilon=epsilon)
 
 
-def prediction_of(job: Job, found: Sequence[Passes], *, epsilon: float) -> Prediction:
-    """What passes over each of the job's cases show, of a contender that answers all questions at a price of ε."""
-    means = np.array([one.f1.mean() for one in found])
-    score, uncertainty = mean_and_reach(found[0].f1[0], span=1.0)
-    low, high = job.stated(score)
-    return Prediction(
-        score=score,
-        uncertainty=uncertainty,
-        cautious=float(guarded(means[:, None], np.array([one.weight for one in job.scenarios()]))[0]),
-        worst=float(means.min()),
-        best=float(means.max()),
-        low=low,
-        high=high,
-        precision=float(found[0].precision.mean()),
-        recall=float(found[0].recall.mean()),
-        guess=guess_score(job),
-        share=float(found[0].true[0, 0]) / job.count,
-        answered=float(job.count),
-        answered_uncertainty=0.0,
-        spent=epsilon,
-        passes=found[0].f1.shape[1],
-    )
+def _predict_answers(job: Job, claims: Iterable[Iterable[NDArray[np.bool_]]], *, epsilon: float) -> Prediction:
+    """From what is claimed in each of the job's cases, where all questions are answered at a price of ε."""
+    truths = [one.values >= float(job.threshold or 0.0) for one in job.scenarios()]
+    run = Passes.stacked([Passes.of_claims(*both) for both in zip(claims, truths, strict=True)])
+    return prediction_of(job, run, answered=(float(job.count), 0.0), spent=epsilon)
 
 
 def _predict_choice(job: Job, mechanism: OneRelease, *, epsilon: float) -> Prediction:
@@ -141,139 +137,15 @@ def _predict_choice(job: Job, mechanism: OneRelease, *, epsilon: float) -> Predi
     )
 
 
-def _published(job: Job, key: str, values: FloatArray, *, scale: float, passes: int, seed: int) -> Passes:
+def _published(
+    key: str, values: FloatArray, *, threshold: float, scale: float, passes: int, seed: int
+) -> Iterator[NDArray[np.bool_]]:
+    """Which of the published values are at or above the threshold, in blocks of passes."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x52]))
-    threshold = float(job.threshold or 0.0)
-    truth = values >= threshold
-    true = float(truth.sum())
-    parts = []
     step = max(1, (1 << 18) // len(values))
     for start in range(0, passes, step):
         shape = (min(step, passes - start), len(values))
-        above = values + scale * standard_draws(law_of(key), shape, generator) >= threshold
-        parts.append(np.stack([above[:, truth].sum(axis=1), above.sum(axis=1)]).astype(np.float64))
-    hits, claimed = np.concatenate(parts, axis=1)[:, None]
-    answered, spent = np.full(hits.shape, float(len(values))), np.zeros(hits.shape)
-    return Passes(answered, claimed, spent, hits, true=np.array([[true]]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExpectedAccuracy:
-    """How a selection does on made-up series: the mean shortfall of what it picks, as a share of the range, and how
-    often it picks the very largest (or smallest): on average, and on all but the luckiest and the unluckiest tenth.
-    """
-
-    shortfall: float
-    hits: float
-    fewest_hits: float
-    most_hits: float
-    #: Of the shortfall, as in a prediction; and from how many picks it comes.
-    uncertainty: float
-    passes: int
-
-
-def with_flat_ends(series: Sequence[FloatArray], *, goal: Goal) -> list[FloatArray]:
-    """The same, every other series flat at the end that is looked for, between the same ends.
-
-    A wave alone has one high season and one low one. Much that people do follows a season on one side only (heating
-    below some temperature, a plant at its capacity) and has many near ties on the other.
-
-    >>> [one.tolist() for one in with_flat_ends([np.array([0.0, 0.5, 1.0])] * 2, goal="smallest")]
-    [[0.0, 0.5, 1.0], [0.0, 0.25, 1.0]]
-    """
-    made = []
-    for number, values in enumerate(series):
-        low, spread = float(values.min()), float(np.ptp(values))
-        if number % 2 == 0 or not spread > 0:
-            made.append(values)
-            continue
-        shares = (values - low) / spread
-        bent = shares**2 if goal == "smallest" else 1.0 - (1.0 - shares) ** 2
-        made.append(low + spread * bent)
-    return made
-
-
-def expected_overlap(mechanism: NoisyMax, series: Sequence[FloatArray], *, top: int, goal: Goal = "largest") -> float:
-    """Which share of the ``top`` that are named, one after the other, belongs to the true ones.
-
-    >>> from dpselect import PermuteAndFlip
-    >>> picker = PermuteAndFlip(QueryFamily(lower=0, upper=1, sensitivity=1e-3), scale=1e-6)
-    >>> expected_overlap(picker, [np.linspace(0, 1, 9)], top=3)
-    1.0
-    """
-    few = series[: max(1, 20_000_000 // (top * len(series[0])))]
-    shares = []
-    for seed in range(max(len(few), _TIMES // (5 * top))):
-        values = few[seed % len(few)]
-        entropy, rest = SeededEntropy(_SEED + seed), list(range(len(values)))
-        named = []
-        for _ in range(top):
-            picked = mechanism.release_many(values[rest], times=1, goal=goal, entropy=entropy).indices
-            named.append(float(values[rest.pop(int(picked[0]))]))
-        best = np.sort(values)[-top] if goal == "largest" else -np.sort(-values)[-top]
-        shares.append(np.mean([one >= best if goal == "largest" else one <= best for one in named]))
-    return float(np.mean(shares))
-
-
-def expected_accuracy(
-    mechanism: OneRelease, series: Sequence[FloatArray], *, goal: Goal = "largest"
-) -> ExpectedAccuracy:
-    """Runs the real mechanism on each series.
-
-    >>> from dpselect import GaussianNoisyMax
-    >>> from dpselect.planning.knowledge import Model, made_up
-    >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.003)
-    >>> found = expected_accuracy(picker, made_up(picker.family, count=365, public=Model()))
-    >>> 0 <= found.shortfall < 0.02, found.fewest_hits < found.hits < found.most_hits
-    (True, True)
-    """
-    times = max(10, min(_TIMES, 20_000_000 // len(series[0])) // len(series))
-    missed = []
-    for seed, values in enumerate(series):
-        picked = _picked(mechanism, values, times=times, goal=goal, entropy=SeededEntropy(_SEED + seed))
-        missed.append(np.abs(_best(values, goal) - values[picked]))
-    return _gathered(missed, series, width=mechanism.family.width)
-
-
-def _picked(
-    mechanism: OneRelease, values: FloatArray, *, times: int, goal: Goal, entropy: SeededEntropy
-) -> NDArray[np.int64]:
-    """What is picked, so many times: by a selection, or off values that are all released."""
-    if isinstance(mechanism, NoisyMax):
-        return np.asarray(mechanism.release_many(values, times=times, goal=goal, entropy=entropy).indices)
-    side = 1.0 if goal == "largest" else -1.0
-    return np.array([(side * mechanism.release(values, entropy=entropy).values).argmax() for _ in range(times)])
-
-
-def blind_accuracy(family: QueryFamily, series: Sequence[FloatArray], *, goal: Goal = "largest") -> ExpectedAccuracy:
-    """What a guess that looks at no data gets on the same series: any candidate, each as likely.
-
-    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-    >>> from dpselect.planning.knowledge import Model, made_up
-    >>> guess = blind_accuracy(family, made_up(family, count=365, public=Model()))
-    >>> round(guess.hits * 365, 9), guess.shortfall > 0.05
-    (1.0, True)
-    """
-    return _gathered([np.abs(_best(values, goal) - values) for values in series], series, width=family.width)
-
-
-def _best(values: FloatArray, goal: Goal) -> float:
-    return float(values.max() if goal == "largest" else values.min())
-
-
-def _gathered(missed: Sequence[FloatArray], series: Sequence[FloatArray], *, width: float) -> ExpectedAccuracy:
-    hits = [np.mean(one == 0) for one in missed]
-    span = max(float(np.ptp(values)) for values in series) / width
-    short, uncertainty = mean_and_reach(np.concatenate(missed) / width, span=span)
-    fewest, most = (float(one) for one in np.quantile(hits, [0.1, 0.9]))
-    return ExpectedAccuracy(
-        shortfall=short,
-        uncertainty=uncertainty,
-        hits=float(np.mean(hits)),
-        fewest_hits=fewest,
-        most_hits=most,
-        passes=sum(map(len, missed)),
-    )
+        yield values + scale * standard_draws(law_of(key), shape, generator) >= threshold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,3 +198,82 @@ def clearly_better(chosen: str, tried: dict[str, Tried]) -> Tried | None:
     if best.name == chosen or best.accuracy.shortfall > 0.8 * mine or mine - best.accuracy.shortfall < 0.001:
         return None
     return best
+
+
+def rebuilt_set(
+    parameters: Mapping[str, Parameter], *, family: QueryFamily, threshold: float, epsilon: float, count: int
+) -> SetAboveThreshold:
+    """The mechanism of a plan: its settings are shares, so that it costs ε for every Δ and every number of values."""
+    settings: Any = {name: parameters[name] for name in ("line_share", "prior")}
+    return SetAboveThreshold.calibrated(family, threshold=threshold, epsilon=epsilon, candidates=count, **settings)
+
+
+def tuned_set(
+    job: Job, *, epsilon: float, seed: int, passes: int | None = None
+) -> tuple[dict[str, Parameter], Prediction]:
+    """The settings that do best over the job's cases, and what to expect of them on noise they have not seen."""
+    cases = job.scenarios()
+    weights = np.array([case.weight for case in cases])
+    counted = [case for case in cases if case.weight > 0]
+    best: tuple[float, dict[str, Parameter]] | None = None
+    for share, prior in itertools.product(_LINE_SHARES if job.family.monotone else _LINE_SHARES[:1], _priors(job)):
+        parameters: dict[str, Parameter] = {"line_share": share, "prior": prior}
+        mechanism = _built(job, parameters, epsilon)
+        number = max(8, min(40, _COMPARED // job.count))
+        scores = [simulated_set(mechanism, case.values, passes=number, seed=seed).f1.mean() for case in counted]
+        score = float(guarded(np.array(scores)[:, None], weights[weights > 0])[0])
+        if best is None or score > best[0]:
+            best = score, parameters
+    assert best is not None  # noqa: S101  # there is always a first setting
+    number, mechanism = passes or max(30, min(300, _FORESEEN // job.count)), _built(job, best[1], epsilon)
+    claims = [_drawn_sets(mechanism, case.values, passes=number, seed=seed + 1) for case in cases]
+    return best[1], _predict_answers(job, claims, epsilon=epsilon)
+
+
+def _priors(job: Job) -> list[tuple[int, int]]:
+    even = min(3 * job.count, MOST_VALUES)
+    above = min(39, max(1, round(40 * float((job.values() >= (job.threshold or 0.0)).mean()))))
+    return [*_PRIORS, (even, even), (above, 40 - above)]
+
+
+def _built(job: Job, parameters: Mapping[str, Parameter], epsilon: float) -> SetAboveThreshold:
+    threshold = float(job.threshold or 0.0)
+    return rebuilt_set(parameters, family=job.family, threshold=threshold, epsilon=epsilon, count=job.count)
+
+
+def simulated_set(mechanism: SetAboveThreshold, values: FloatArray, *, passes: int, seed: int) -> Passes:
+    """Passes over one stream."""
+    claims = _drawn_sets(mechanism, values, passes=passes, seed=seed)
+    return Passes.of_claims(claims, values >= mechanism.threshold)
+
+
+def _drawn_sets(
+    mechanism: SetAboveThreshold, values: FloatArray, *, passes: int, seed: int
+) -> Iterator[NDArray[np.bool_]]:
+    """The mechanism in doubles, many times over: the same classes and the same urn, without its care for rounding."""
+    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x53]))
+    step = max(1, (1 << 18) // len(values))
+    for start in range(0, passes, step):
+        yield _drawn(mechanism, values, min(step, passes - start), generator)
+
+
+def _drawn(
+    mechanism: SetAboveThreshold, values: FloatArray, passes: int, generator: np.random.Generator
+) -> NDArray[np.bool_]:
+    count, urn = len(values), Urn.of(len(values), mechanism.prior)
+    line = mechanism.threshold + generator.laplace(0.0, mechanism.scale_threshold, (passes, 1))
+    over = values - line
+    order = np.argsort(np.abs(over), axis=1)
+    right = np.take_along_axis(over, order, axis=1) >= 0
+    weights, above = urn.log_weights(right, np.take_along_axis(np.abs(over), order, axis=1) / mechanism.scale)
+    wrong = (weights + generator.gumbel(size=weights.shape)).argmax(axis=1) - 1
+    rows, chosen = np.arange(passes), np.maximum(wrong, 0)
+    # An urn draws like coins whose chance is drawn first, from the beta law of what is in it.
+    fixed = above[rows, chosen]
+    chance = generator.beta(fixed + mechanism.prior[0], count - chosen - fixed + mechanism.prior[1])
+    places = np.arange(count)
+    coins = generator.random((passes, count)) < chance[:, None]
+    drawn = np.where(places < wrong[:, None], coins, right ^ (places == wrong[:, None]))
+    found: NDArray[np.bool_] = np.empty_like(drawn)
+    np.put_along_axis(found, order, drawn, axis=1)
+    return found

@@ -17,19 +17,18 @@ from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import LAPLACE
-from dpselect.planning import whole_set
 from dpselect.planning.contender import (
     BY_KEY,
     SETS,
     TITLES,
     Parameter,
-    Prediction,
     SparseContender,
     SparseParameters,
 )
 from dpselect.planning.filters import make_filter
 from dpselect.planning.job import Asked, family_from
-from dpselect.planning.one_release import OneRelease, calibrated, cost_of, needs_delta, rebuilt, spread_of
+from dpselect.planning.one_release import calibrated, cost_of, needs_delta, rebuilt, rebuilt_set, spread_of
+from dpselect.planning.prediction import OneRelease, Prediction
 from dpselect.privacy.family import QueryFamily
 
 #: What a plan file is, so that another document is not taken for one.
@@ -220,7 +219,7 @@ class Plan:
         for name in sorted(_SET_NAMES - set(self.parameters)):
             raise refuse(name, None, f"among the parameters of {self.contender}")
         promise = {"threshold": float(self.threshold or 0.0), "epsilon": self.epsilon}
-        return whole_set.rebuilt(self.parameters, family=self.family, count=self.count, **promise)
+        return rebuilt_set(self.parameters, family=self.family, count=self.count, **promise)
 
     def fitted(self, family: QueryFamily, *, unit: float, count: int | None = None) -> Plan:
         """The same plan for the queries of a table: of the same range and unit, with Δ at most the plan's.

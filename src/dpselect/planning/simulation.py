@@ -10,8 +10,8 @@ leaps from one ⊤ to the next. The two give the same answers on the same noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
@@ -111,6 +111,19 @@ class Passes:
     spent: FloatArray
     hits: FloatArray
     true: FloatArray
+
+    @classmethod
+    def of_claims(cls, claims: Iterable[NDArray[np.bool_]], truth: NDArray[np.bool_]) -> Passes:
+        """One row, from what is claimed: blocks of shape (passes, questions), all answered."""
+        counted = [np.stack([above[:, truth].sum(axis=1), above.sum(axis=1)]) for above in claims]
+        hits, claimed = np.concatenate(counted, axis=1).astype(np.float64)[:, None]
+        answered, spent = np.full(hits.shape, float(len(truth))), np.zeros(hits.shape)
+        return cls(answered, claimed, spent, hits, true=np.array([[float(truth.sum())]]))
+
+    @classmethod
+    def stacked(cls, found: Sequence[Passes]) -> Passes:
+        """The rows of all."""
+        return cls(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(cls)))
 
     @property
     def f1(self) -> FloatArray:

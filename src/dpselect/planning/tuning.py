@@ -15,12 +15,13 @@ from scipy.optimize import Bounds, differential_evolution
 from dpselect.checks import FloatArray
 from dpselect.composition.ration import Rare, Ration
 from dpselect.mechanisms.above_threshold import Settings
-from dpselect.planning.contender import Prediction, SparseContender, SparseParameters, mean_and_reach
+from dpselect.planning.contender import SparseContender, SparseParameters
 from dpselect.planning.costs import StreamCosts, horizon_costs, needed
 from dpselect.planning.filters import best_order
-from dpselect.planning.job import Job, guess_score
+from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.outlook import guarded
+from dpselect.planning.prediction import Prediction, mean_and_reach, prediction_of
 from dpselect.planning.simulation import (
     LONG,
     Passes,
@@ -195,28 +196,10 @@ class StreamTuner:
         total = _LONG_PREDICTION if length >= LONG else _PREDICTION
         number = passes or passes_for(length, total=total, least=50, most=2000)
         run = self._passes(found, self._noise(2, number))
-        f1, means = run.f1, run.f1.mean(axis=1)
-        score, uncertainty = mean_and_reach(f1[0], span=1.0)
-        low, high = self._job.stated(score)
-        answered, answered_uncertainty = mean_and_reach(run.answered[0], span=float(length))
-        return Prediction(
-            score=score,
-            uncertainty=uncertainty,
-            cautious=float(guarded(means[:, None], self._weights)[0]),
-            worst=float(means.min()),
-            best=float(means.max()),
-            low=low,
-            high=high,
-            precision=float(run.precision[0].mean()),
-            recall=float(run.recall[0].mean()),
-            guess=guess_score(self._job),
-            share=float(run.true[0, 0]) / length,
-            answered=answered,
-            answered_uncertainty=answered_uncertainty,
-            # A filter that is paid before each run keeps what it was paid.
-            spent=self._epsilon if self._contender.paid_before else float(run.spent[0].mean()),
-            passes=number,
-        )
+        # A filter that is paid before each run keeps what it was paid.
+        spent = self._epsilon if self._contender.paid_before else float(run.spent[0].mean())
+        answered = mean_and_reach(run.answered[0], span=float(length))
+        return prediction_of(self._job, run, answered=answered, spent=spent)
 
     def _best_of(self, found: list[SparseParameters], noise: StandardNoise) -> SparseParameters:
         means = [self._passes(each, noise).f1.mean(axis=1) for each in found]

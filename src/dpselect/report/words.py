@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpselect.report.rounding import at_most
 
 if TYPE_CHECKING:
-    from dpselect.planning.contender import Prediction
+    from dpselect.planning.prediction import Prediction
     from dpselect.privacy.family import QueryFamily
     from dpselect.report.record import Report
 
