@@ -113,7 +113,7 @@ class StateRefused(DPSelectError, ValueError):
 
 
 class LedgerError(DPSelectError):
-    """A ledger cannot be read or written, or is not what it was. Nothing was released that it does not carry."""
+    """A ledger cannot be read or written, or is not what it was. Nothing was released that is not in it."""
 
 
 class SourceError(DPSelectError):

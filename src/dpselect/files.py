@@ -1,4 +1,4 @@
-"""Where output may be put and how it is written: never over a stranger's file, and whole or not at all.
+"""Where output may be put and how it is written: never over somebody else's file, and whole or not at all.
 
 Every file this package writes goes through here: :func:`check` before the work, :func:`write` after it. Jobs and plans
 are documents of plain values, TOML or JSON, read strictly and written so that every number comes back the same.

@@ -1,7 +1,7 @@
 """Nothing that looks like a credential is printed, logged or written down.
 
-A person types an address with a password in it, and mistypes it; the message that says so must not carry the password
-on. A pre-signed address holds its signature in the query. Whatever place is named in a message goes through here.
+Somebody mistypes an address that has a password in it; the message that says so must not repeat the password. A
+pre-signed address holds its signature in the query. Every place that a message names goes through here.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from dpselect.noise.inputs import FloatScores
 from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.classical import upward
 
-#: Two losses of one mechanism, one of which is the larger by theorem, are computed in the right order but for this.
+#: Of two losses of one mechanism the one that is larger by theorem comes out larger, to within this factor.
 ROUNDING = 1.0 + 1e-9
 _NO_REACH = Reach(below=-1, above=-1, final=True)
 

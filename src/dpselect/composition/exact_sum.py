@@ -1,6 +1,6 @@
 """Sums of doubles without rounding, as whole numbers of 2^-1074; what is shown is rounded, to the safe side.
 
-Adding costs the same whatever was added before, and a million additions cost no digit.
+Adding takes the same time whatever was added before, and a million additions lose nothing.
 
 >>> total = 10 * in_units(0.1)
 >>> round_up(total) >= 1.0, sum([0.1] * 10) >= 1.0

@@ -30,6 +30,11 @@ def check_watcher(watcher: object, horizon: object = None) -> int | None:
     return None if horizon is None else int(one(counts, "horizon", horizon, least=1))
 
 
+def forked() -> StateRefused:
+    """What is raised in a forked child."""
+    return StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
+
+
 class RunTerms(NamedTuple):
     """What a filter says about a run that is about to start."""
 
@@ -40,7 +45,7 @@ class RunTerms(NamedTuple):
 
 
 class HeldRun:
-    """A run's hold on a filter's budget: whoever has it, and nobody else, can settle the run.
+    """A run's hold on a filter's budget: only its owner can settle the run.
 
     Made before the filter is asked, so that an interruption while the run is being let in leaves its owner with
     something to settle.
@@ -301,7 +306,7 @@ class Filter(ABC):
     def _check_process(self) -> None:
         # Before any lock is waited for: a thread of the parent may have held it when the child was forked.
         if self._process != process():
-            raise StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")
+            raise forked()
 
     def _exhausted(self, cost: Any, *, drawn: bool = False) -> BudgetExhausted:
         loss = cost.loss if isinstance(cost, Declared) else cost

@@ -48,7 +48,7 @@ class LossTable:
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        # Reentrant: an interruption that kept it from being given back must not stop this thread for good.
+        # Reentrant: an interruption that kept it from being released must not block this thread forever.
         self._lock = threading.RLock()
         #: loss(m, 0) and loss(m, 1), m = 0, 1, …
         self._silent: FloatArray = np.zeros(1)

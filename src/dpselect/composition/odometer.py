@@ -1,4 +1,4 @@
-"""The odometer: what everything shown so far has cost, never below the truth, and fit to be shown itself."""
+"""The odometer: what everything shown so far has cost, never below the truth; it may be shown, too."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def spend_curve(svt: SparseVector, *, points: int = 60) -> tuple[NDArray[np.int6
         questions.append(start + inside)
         epsilon.append(spent + np.maximum.accumulate(costs))
         start, spent = start + length, spent + run.epsilon
-    # Covers the rounding of these sums, which are for the eye; what was spent is added exactly elsewhere.
+    # Covers the rounding of these sums, which are for plots; what was spent is added exactly elsewhere.
     return np.concatenate(questions), np.concatenate(epsilon) * (1.0 + 1e-10)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpselect.checks import flag, one, positive, refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RationedRun, RunPlan, check_fits
 from dpselect.composition.exact_sum import in_units, left, round_up
-from dpselect.composition.filter import Filter, Watcher, check_watcher
+from dpselect.composition.filter import Filter, Watcher, check_watcher, forked
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.ration import Ration
 from dpselect.composition.realised import PureFilter
@@ -269,8 +269,3 @@ def _check_ration(ration: Ration, watcher: Watcher, filter: Filter, *, resample:
         raise refuse("watcher", watcher, "an ExponentialAboveThreshold where the budget is rationed")
     if resample or horizon is not None or not filter.takes_open_run:
         raise refuse("ration", ration, "given with resample=False, a pure budget and no horizon")
-
-
-def forked() -> StateRefused:
-    """What is raised in a forked child."""
-    return StateRefused("this budget belongs to the process that made it; a forked child would spend it twice")

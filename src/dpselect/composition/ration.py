@@ -4,7 +4,7 @@ With exponential noise a transcript under one noisy threshold costs Δ/scale_thr
 that where the family is not monotone; THEORY §12). The proof looks at one question at a time: moving the threshold by Δ
 serves all ⊥, and each ⊤ pays for its own noise. So every question may have a scale of its own, chosen after seeing the
 answers before it, for a transcript says which scales were used: its loss is at most Δ/scale_threshold plus the prices
-of its ⊤. A budget that is shared out anew before each question never ends before the questions do: where ⊤ come more
+of its ⊤. A budget that is shared out again before each question never ends before the questions do: where ⊤ come more
 often than expected, each of them gets less.
 """
 
@@ -119,7 +119,7 @@ class Ration:
         if asked < self.questions and self.hold != (1.0, 1.0):
             whole = self._with_room(float(self.course[-1])) - above
             shares = np.clip(whole, self.hold[0] * by_rate, self.hold[1] * by_rate)
-        # Never more than half of what is left: something is left for what nobody foresaw.
+        # Never more than half of what is left, so that something remains for what was not expected.
         return left / np.maximum(shares, 2.0)
 
     def _with_room(self, number: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.composition.filter import State
+from dpselect.composition.filter import State, forked
 from dpselect.composition.many import run_sparse_vectors
-from dpselect.composition.paid_runs import PaidRuns, forked
+from dpselect.composition.paid_runs import PaidRuns
 from dpselect.composition.saved_state import SavedVector, signed, verified
 from dpselect.composition.transcript import Transcript
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
@@ -101,7 +101,7 @@ class SparseVector(PaidRuns):
                 number: float | Fraction = value
             else:
                 number = door.admit_one(value, threshold=threshold)
-                # Turning it into a number may have run code of the caller's, which may have asked in its turn.
+                # Turning it into a number may have run code of the caller's, which may itself have asked.
                 self._make_room()
             run = self._run or self._start()
             if run.plan is not plan:

@@ -106,7 +106,7 @@ def find(name: str) -> Entry:
 
 
 def entry_of(mechanism: object) -> Entry:
-    """What the catalogue says of a mechanism at hand.
+    """What the catalogue says of a mechanism.
 
     >>> from dpselect import PermuteAndFlip, QueryFamily
     >>> entry_of(PermuteAndFlip(QueryFamily(lower=0, upper=1, sensitivity=0.1), scale=1.0)).noise

@@ -80,8 +80,7 @@ class ExponentialMechanism(ClassicalNoisyMax):
     def spread(self, candidates: ArrayLike | None = None) -> float | FloatArray:
         """η = 2Δ/scale (Δ/scale for a monotone family): the log ratios of one pair of neighbours lie this close.
 
-        Attained for every number of candidates. The tight ε of few candidates is below η, down to its half: it has
-        no place here.
+        Attained for every number of candidates; the tight ε of few candidates is below it, down to a half.
 
         >>> from dpselect import QueryFamily
         >>> ExponentialMechanism(QueryFamily(lower=0, upper=100, sensitivity=1, monotone=True), scale=4.0).rho()

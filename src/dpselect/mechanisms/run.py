@@ -200,7 +200,7 @@ class Run:
         """The noisy threshold, with so many questions counted at their worst from now on.
 
         First they are counted, then there is a last look at the room: whatever runs in between (a signal handler, a
-        finaliser) and asks in its turn finds a run that is over and charged for them.
+        finaliser) and asks itself finds a run that is over and charged for them.
         """
         line = self._line
         below, above, due, _ = counts

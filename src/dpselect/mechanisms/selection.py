@@ -178,8 +178,8 @@ class NoisyMax(Mechanism):
         """``k`` winners by peeling: a release over all, one over the rest, and so on; the costs add.
 
         Who is left is a function of the answers so far, so every round is a noisy max over public candidates. The
-        ranking states its cost both ways: :meth:`top_epsilon` in its ``loss``, and :meth:`top_rho`, which many
-        rounds make the cheaper one at a small δ.
+        ranking states its cost both ways: :meth:`top_epsilon` in its ``loss``, and :meth:`top_rho`, which is
+        the cheaper one at a small δ when there are many rounds.
         """
         noise = noise_of(entropy)
         names = _names(values, labels)

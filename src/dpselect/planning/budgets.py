@@ -19,11 +19,11 @@ from dpselect.planning.plan import Plan
 from dpselect.planning.tuning import StreamTuner
 
 _SMALLEST = 2.0**-40
-#: No budget beyond this is looked at.
+#: The largest budget that is tried.
 LARGEST_EPSILON = 1024.0
 #: How close the answer comes: within so many parts of the least ε.
 _CLOSE = 1.05
-#: A search from scratch may need a little more than one that was led there from budgets nearby.
+#: A search from scratch may need a little more than one that started from budgets nearby.
 _FROM_SCRATCH = 1.15
 #: Contenders that clipping, or rationing, improves on; looked at only by name.
 DOMINATED = {
@@ -63,7 +63,7 @@ class Contender:
         if key not in TITLES:
             raise refuse("contender", key, "one of " + ", ".join(TITLES))
         self._job, self._key, self._seed = job, key, seed
-        #: The best points of the last search, or of a kindred one: the next begins around them.
+        #: The best points of the last search, or of a similar one: the next search starts around them.
         self.points: FloatArray | None = None
 
     def at(
@@ -123,7 +123,7 @@ def least_epsilon(
     """The plan at the least ε (within 5%) that will do; None where none up to ``most`` does.
 
     Looked for by factors of four, then by halves on the logarithmic scale. Better settings for more budget make this
-    a question of more or less; simulation blurs it by a few parts in a hundred.
+    a matter of more or less, up to a few percent of noise from the simulation.
     """
     low, high, best = _SMALLEST, math.inf, None
     epsilon = min(start, most)
@@ -181,16 +181,16 @@ def cheapest_plans(
 
 def smallest_useful_epsilon(job: Job, contenders: Sequence[str], guess: float, *, seed: int) -> float | None:
     """The least ε at which some contender surely does better than a guess."""
-    # One release is planned in no time; of the sparse vectors only the frugal ones are tried, last.
+    # One release is quick to plan. Of the sparse vectors only those that need least are tried, last.
     quick = [key for key in contenders if key not in BY_KEY]
     quick += [key for key in _FRUGAL if key in contenders] or [key for key in contenders if key in BY_KEY]
-    # Starting where the first fits spares looking where no contender does anything.
+    # Starting from what the first one needs saves trying budgets at which none is useful.
     start, best = float(job.epsilon or 1.0), math.inf
     for key in quick:
         most = min(LARGEST_EPSILON, best / _CLOSE)
         plan = least_epsilon(Contender(job, key, seed=seed), lambda plan: beats(plan, guess), start=start, most=most)
         if plan is not None:
-            # Only who does it for less is of interest from here on.
+            # From here on only a contender that needs less is of interest.
             start = best = plan.epsilon
     return None if math.isinf(best) else _FROM_SCRATCH * best
 

@@ -276,7 +276,7 @@ class StreamCosts:
     ) -> RunRule | NDArray[np.int64]:
         """When runs may go on: a rule by run length, or the limits of a kept threshold.
 
-        With ``found``, the parameters of the one setting at hand, a filter that is paid before each run is asked itself
+        With ``found``, the parameters of the one setting, a filter that is paid before each run is asked itself
         how many it lets through.
         """
         losses, length, epsilon = self.losses(settings, detail=detail), self._job.count, self._epsilon

@@ -1,7 +1,7 @@
 """What the planner may know about the values: a profile declared public, or a model.
 
 A plan tuned on the private values would itself tell about them, and nothing would be charged for that. So a profile
-must be declared public, in so many words, before it is looked at.
+must be declared public before it is read.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Values made up from a few public numbers, where no public profile is at hand.
+    """Values made up from a few public numbers, where there is no public profile.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def made_up(family: QueryFamily, *, count: int, public: Profile | Model) -> list
     """
     if isinstance(public, Profile):
         return [np.resize(np.clip(np.array(public.values), family.lower, family.upper), count)]
-    # A million candidates need fewer series for the same patience.
+    # With a million candidates a few series take long enough.
     number = max(1, min(_SERIES, 2_000_000 // count)) if public.kind == "seasonal" else 1
     return [public.candidates(family, count=count, seed=seed) for seed in range(number)]
 
@@ -217,8 +217,8 @@ def _bent(wave: FloatArray, *, ends: tuple[float, float, float], share: float) -
 def _between_answers(values: FloatArray, share: float) -> float:
     """The line that a ``share`` of the values reaches, half-way to the next one below it.
 
-    A line is drawn without looking at where values lie. A value right on it would be the toss of a coin, and where few
-    are above, most of what is predicted would be that toss.
+    A line is drawn without looking at where values lie. A value right on it would be ⊤ half of the time, and where
+    few are above, the prediction would mostly depend on that one.
     """
     tops = min(len(values), max(1, round(share * len(values))))
     ordered = np.sort(values)[::-1]

@@ -37,7 +37,7 @@ _DRAWS = 1_000_000
 #: What is tried: parts of ε for the line, and how much the prior counts.
 _LINE_SHARES = (0.07, 0.15, 0.3)
 _PRIORS = ((1, 1), (20, 20), (80, 80))
-#: Values simulated when settings are compared, and when the best is foreseen.
+#: Values simulated when settings are compared, and when the best is predicted.
 _COMPARED, _FORESEEN = 12_000, 120_000
 
 

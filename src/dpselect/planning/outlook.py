@@ -1,6 +1,6 @@
 """How a stream may turn out: it stays as it is known, ⊤ become more frequent, or rarer.
 
-What ruins a sparse vector is not that values move but that the *number of ⊤* is another one: it pays for each of them.
+A sparse vector does badly not when values move but when the *number of ⊤* differs: it pays for each of them.
 So the outlook speaks of the rate of ⊤, in odds, and not of standard deviations, which say little about skewed values.
 Other rates come from the known stream itself: its blocks are drawn again, those with many ⊤ more often or less, so
 that values keep the shape, the bursts and the distances from the line that they have. Only where a stream has no block
@@ -77,7 +77,7 @@ def with_share(values: FloatArray, family: QueryFamily, *, threshold: float, sha
         weights /= weights.sum()
         low, high = (tilt, high) if weights @ rates < share else (low, tilt)
     generator = np.random.default_rng(_SEED)
-    # One draw in each n-th of the weights, blocks of like rate side by side: the share is met but for a block.
+    # One draw in each n-th of the weights, blocks of similar rate side by side: the share is met to within a block.
     order = np.lexsort((generator.random(number), rates))
     places = np.searchsorted(np.cumsum(weights[order]), (np.arange(number) + generator.random()) / number)
     drawn = generator.permutation(order[np.minimum(places, number - 1)])

@@ -254,7 +254,7 @@ class Plan:
         return replace(self, family=replace(made, **ends), parameters={"scale": scale}, unit=unit)
 
     def _keeping_its_promise(self) -> Plan:
-        """With a little more noise, where a Δ that was rounded otherwise makes the release dearer than promised."""
+        """With a little more noise, where a Δ that was rounded differently makes it cost more than promised."""
         if self.sparse is not None or self.at_once:
             return self
         scale, count, delta = self._number("scale"), self.count, self.delta

@@ -31,7 +31,7 @@ from dpselect.planning.plan import Plan
 
 #: Gaussian sparse vectors, whose losses have no closed form, are tuned for streams up to this length unless named.
 _SEARCHED = 2048
-#: Cautious scores nearer than this are not told apart by the simulation.
+#: The simulation cannot tell cautious scores apart that are closer than this.
 _CLOSE = 0.01
 #: Contenders are tuned so many at a time.
 _WORKERS = 2
@@ -84,7 +84,7 @@ class Comparison:
 
 
 def contenders_for(job: Job) -> tuple[str, ...]:
-    """The contenders that can promise what the job asks for, but for those that others improve on.
+    """The contenders that can promise what the job asks for, except those that others improve on.
 
     Over long streams Gaussian sparse vectors, whose losses have no closed form, are tuned only by name.
 
@@ -160,7 +160,7 @@ def ranked(
 ) -> list[Plan]:
     """Every contender's plan at the job's budget, best first, whether or not any is better than a guess.
 
-    Kindred ones are tuned one after the other, others side by side.
+    Similar ones are tuned one after the other, others side by side.
     """
     shares = dict.fromkeys(contenders, 0.0)
     lock = threading.Lock()
@@ -214,7 +214,7 @@ def _kindred(key: str, points: FloatArray | None) -> FloatArray | None:
     if sparse is None or points is None:
         return None
     if sparse.filter == "repaired":
-        # The same runs but for a horizon, which is tried from a few questions to all.
+        # The same runs with a horizon as well, which is tried from a few questions to all.
         horizons = np.linspace(0.4, 1.0, len(points))[:, None]
         return np.concatenate([np.concatenate([points, horizons], axis=1)] * 2)
     # Filters that are paid before differ in how many runs they let through and hardly in which settings suit them.

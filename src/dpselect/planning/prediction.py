@@ -36,7 +36,7 @@ class Prediction:
     ----------
     score, uncertainty : float
         Mean F1 (crossings) or accuracy (largest) if values are as expected; the mean over as many fresh passes lies
-        within the uncertainty but for about once in two thousand times.
+        within the uncertainty, except about once in two thousand times.
     cautious : float
         The mean over the job's scenarios, held back by the worst: what settings are chosen and ranked by.
     worst, best : float
@@ -107,7 +107,7 @@ class Prediction:
 def mean_and_reach(sample: FloatArray, *, span: float) -> tuple[float, float]:
     """A mean and its stated uncertainty; ``span`` is the most that one pass can differ by.
 
-    What no pass has shown may still happen now and then: hence the second term.
+    The second term allows for what no pass has shown but may still happen now and then.
 
     >>> import numpy as np
     >>> mean_and_reach(np.array([1.0, 1.0, 1.0, 1.0]), span=1.0)

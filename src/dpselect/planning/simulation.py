@@ -1,7 +1,7 @@
 """Many passes of a sparse vector over a public stream, for many settings at once and on the same noise.
 
 Settings are rows, passes are columns. Every setting meets the same standard draws (common random numbers), so that two
-settings are told apart by what they do and not by their luck. Ordinary pseudo-random noise serves here: nothing private
+settings differ by what they do and not by chance. Ordinary pseudo-random noise is enough here: nothing private
 is looked at, and what is simulated is the law, not the exactness of the release.
 
 Short streams are walked question by question, all settings and passes abreast. In long ones ⊤ is rare, and each pass

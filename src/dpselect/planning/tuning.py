@@ -59,7 +59,7 @@ _TABLE = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The parameters chosen, and the best points of the search, from which a kindred search may start."""
+    """The parameters chosen, and the best points of the search, from which a similar search may start."""
 
     parameters: SparseParameters
     points: FloatArray
@@ -92,7 +92,7 @@ def search(
     generator
         Where new points come from.
     starts : ndarray, optional
-        Points of a kindred search; it then begins around them and looks at fewer points.
+        Points of a similar search; this one then starts around them and looks at fewer points.
     on_progress
         Called with the share done.
 
