@@ -428,9 +428,9 @@ FAULTS = [
     ),
     fault(
         "monotone for no reason",
-        "privacy/noisy_max.py",
-        "return 1.0 if monotone else 2.0",
-        "return 1.0",
+        "privacy/family.py",
+        "return 1 if monotone else 2",
+        "return 1",
         f"{EXACT}::test_no_noisy_max_of_three_has_a_larger_delta_than_its_profile",
         LOSSES,
     ),
@@ -553,7 +553,7 @@ FAULTS = [
     fault(
         "rationed answers of a general family pay as monotone ones",
         PAID_RUN,
-        "each = 1 if watcher.family.monotone else 2",
+        "each = relative_shift(watcher.family.monotone)",
         "each = 1",
         RATION,
     ),

@@ -22,6 +22,7 @@ from dpselect.noise.entropy import Entropy
 from dpselect.noise.inputs import FloatScores
 from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.classical import upward
+from dpselect.privacy.family import relative_shift
 
 #: Of two losses of one mechanism the one that is larger by theorem comes out larger, to within this factor.
 ROUNDING = 1.0 + 1e-9
@@ -134,7 +135,7 @@ class RationedRun(BudgetedRun):
     def __init__(self, plan: RunPlan, ration: Ration, *, filter: Filter) -> None:
         super().__init__(plan, filter=filter)
         self._ration, watcher = ration, plan.watcher
-        each = 1 if watcher.family.monotone else 2
+        each = relative_shift(watcher.family.monotone)
         self._delta = Fraction(watcher.family.sensitivity) * each
         self._first = in_units(upward(Fraction(watcher.family.sensitivity) / Fraction(watcher.scales[0])))
         self._purse = 0

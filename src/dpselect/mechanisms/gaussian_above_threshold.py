@@ -28,8 +28,7 @@ from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
 from dpselect.privacy.above_threshold import certify_transcript, silent_probability, transcript_epsilon
 from dpselect.privacy.conversions import ORDERS, pure_renyi, renyi_to_approximate
-from dpselect.privacy.family import QueryFamily, check_family
-from dpselect.privacy.noisy_max import relative_shift
+from dpselect.privacy.family import QueryFamily, check_family, relative_shift
 from dpselect.privacy.profiles import selection_delta, selection_epsilon, selection_renyi, total_shift
 from dpselect.privacy.zhu_wang import zhu_wang_renyi
 

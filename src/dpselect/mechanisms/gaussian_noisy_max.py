@@ -14,8 +14,8 @@ from dpselect.mechanisms.selection import NoisyMax
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
-from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, noisy_max_range, relative_shift
+from dpselect.privacy.family import QueryFamily, relative_shift
+from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_epsilon, noisy_max_range
 from dpselect.privacy.profiles import selection_delta, selection_epsilon, selection_renyi, total_shift
 
 

@@ -31,7 +31,7 @@ from dpselect.planning.simulation import (
     simulate_kept,
     simulate_rationed,
 )
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, relative_shift
 
 #: Numbers of the plan are rounded to so many digits; nothing is lost and files stay readable.
 _DIGITS = 4
@@ -319,7 +319,7 @@ class StreamTuner:
 
 def prices(family: QueryFamily) -> FloatArray:
     """What exponential noise of scale one costs: of the threshold, and of a rare answer (THEORY §12)."""
-    return family.sensitivity * np.array([1.0, 1.0 if family.monotone else 2.0])
+    return family.sensitivity * np.array([1.0, relative_shift(family.monotone)])
 
 
 def rationed(job: Job, *, epsilon: float) -> SparseParameters:

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, one, positive, refuse, unwrap
-from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.family import QueryFamily, relative_shift
 
 
 def upward(value: Fraction) -> float:
@@ -71,7 +71,7 @@ def calibrated_scale(name: str, value: Fraction, *, epsilon: float) -> float:
 
 def _largest_gap(family: QueryFamily) -> Fraction:
     """The most a difference of two queries moves between neighbours."""
-    return Fraction(family.sensitivity) * (1 if family.monotone else 2)
+    return Fraction(family.sensitivity) * relative_shift(family.monotone)
 
 
 def bounded_hazard_epsilon(
@@ -233,7 +233,7 @@ def threshold_epsilon(
     threshold_cost, query_cost = _costs(family, scale_threshold, scale_query)
     most = int(one(counts, "above", above, least=1))
     if horizon is None:
-        return upward(threshold_cost + most * query_cost * (1 if family.monotone else 2))
+        return upward(threshold_cost + most * query_cost * relative_shift(family.monotone))
     steps = int(one(counts, "horizon", horizon, least=1))
     # The loss grows with either count, so the longest transcripts cost most. Along m + k = steps the Laplace bound is
     # a tent or two (a minimum of lines) with peaks at k = (steps ± ratio)/2 or steps/2; the exponential one rises up
@@ -257,7 +257,7 @@ def threshold_scales(family: QueryFamily, *, epsilon: float, above: int = 1) -> 
     (2.0, 2.0)
     """
     target = Fraction(one(positive, "epsilon", epsilon))
-    weight = int(one(counts, "above", above, least=1)) * (1 if family.monotone else 2)
+    weight = int(one(counts, "above", above, least=1)) * relative_shift(family.monotone)
     sensitivity = Fraction(family.sensitivity)
     for_threshold = target / (1 + Fraction(weight ** (2.0 / 3.0)))
     scale_threshold = calibrated_scale("scale_threshold", sensitivity / for_threshold, epsilon=epsilon)

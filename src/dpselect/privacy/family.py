@@ -95,6 +95,11 @@ class QueryFamily:
         return QueryFamily(lower=low, upper=high, sensitivity=cut, monotone=self.monotone)
 
 
+def relative_shift(monotone: bool) -> int:
+    """How many Δ a difference of two queries can move by: both ends move, or, in a monotone family, only one."""
+    return 1 if monotone else 2
+
+
 def check_family(family: object) -> QueryFamily:
     """The family itself; anything else is refused.
 

@@ -36,6 +36,7 @@ from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.integral import LogEstimate, log_ratio, single_cell, upper_end
 from dpselect.numerics.pair import exact, negative, quotient, shift_by
 from dpselect.privacy.classical import upward
+from dpselect.privacy.family import relative_shift
 
 #: The chords' step, relative to c/σ where that is above 1: it costs 1e-9 of the result and keeps all inputs exact.
 _STEP = 2.0**-30
@@ -43,11 +44,6 @@ _STEP = 2.0**-30
 _CLOSE = 1e-6
 _ROUNDS = 40
 _PIECES = 8
-
-
-def relative_shift(monotone: bool) -> float:
-    """How many Δ the winner's lead can change by: both ends move, or, in a monotone family, only one."""
-    return 1.0 if monotone else 2.0
 
 
 def noisy_max_loss(
@@ -79,7 +75,7 @@ def noisy_max_loss(
 
     def exact_inputs(cell: int) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
         extent, change, noise = (Fraction(float(array.flat[cell])) for array in (c, delta, s))
-        return _exact_factor(extent, change, noise, int(moves))
+        return _exact_factor(extent, change, noise, moves)
 
     offsets = negative(quotient(exact(c[..., None]), s[..., None]))
     shifts = shift_by(moves * np.minimum(delta, c), s)[..., None]
@@ -96,7 +92,7 @@ def _one_loss(
         (1.0,),
         (negative(quotient(exact(width), sigma)),),
         (shift_by(moves * min(sensitivity, width), sigma),),
-        exact=lambda _: _exact_factor(Fraction(width), Fraction(sensitivity), Fraction(sigma), int(moves)),
+        exact=lambda _: _exact_factor(Fraction(width), Fraction(sensitivity), Fraction(sigma), moves),
     )
 
 
@@ -134,7 +130,7 @@ def certify_noisy_max(
     d = one(counts, "candidates", candidates, least=2)
     noise = Fraction(one(positive, "sigma", sigma))
     delta = Fraction(one(non_negative, "sensitivity", sensitivity))
-    factor = _exact_factor(Fraction(upper) - Fraction(lower), delta, noise, int(relative_shift(monotone)))
+    factor = _exact_factor(Fraction(upper) - Fraction(lower), delta, noise, relative_shift(monotone))
     return enclose_log_ratio([int(d) - 1], *factor)
 
 
@@ -148,7 +144,7 @@ def noisy_max_range(
     """
     noise = Fraction(one(positive, "sigma", sigma))
     span = Fraction(one(positive, "width", width))
-    moved = min(Fraction(one(non_negative, "sensitivity", sensitivity)), span) * int(relative_shift(monotone)) / noise
+    moved = min(Fraction(one(non_negative, "sensitivity", sensitivity)), span) * relative_shift(monotone) / noise
     numbers = counts("candidates", candidates, least=2)
     kinds, places = np.unique(numbers, return_inverse=True)
     rates = _rates(upward(span / noise), tuple(kinds.tolist()))
