@@ -145,7 +145,7 @@ FAULTS = [
     fault(
         "no second look after reading the value",
         VECTOR,
-        "                # Turning it into a number may have run code of the caller's, which may have asked in its turn.\n                self._make_room()\n",
+        "                # Turning it into a number may have run code of the caller's, which may itself have asked.\n                self._make_room()\n",
         "",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
