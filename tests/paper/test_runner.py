@@ -20,7 +20,7 @@ from dpselect.errors import InvalidParameter, SourceError
 from dpselect.paper import FIGURES, run, runner
 from dpselect.paper.datasets import Series
 from dpselect.paper.figure import TINY, Part, Row
-from dpselect.paper.work import Store
+from dpselect.paper.work import Piece
 
 
 def test_every_figure_and_table_is_written(tiny_run: Path) -> None:
@@ -85,29 +85,30 @@ def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path, monkeypatch: pytes
     assert len(calls) == 5  # the third of four twice
 
 
+def kept_piece(folder: Path, table: pd.DataFrame) -> Piece:
+    piece = Piece("spend-uci", _never, {"series": "uci", "fingerprint": "a"})
+    piece.keep(table, folder)
+    return piece
+
+
 def test_other_parameters_and_other_data_are_not_taken_from_the_cache(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    part: Part = {"series": "uci", "fingerprint": "a"}
-    store.put("spend-uci", part=part, table=pd.DataFrame({"x": [1.0]}))
-    assert store.get("spend-uci", part=part) is not None
-    assert store.get("spend-uci", part={**part, "fingerprint": "b"}) is None
-    assert store.get("spend-lcl", part=part) is None
+    piece = kept_piece(tmp_path, pd.DataFrame({"x": [1.0]}))
+    assert piece.kept(tmp_path) is not None
+    assert piece._replace(part={**piece.part, "fingerprint": "b"}).kept(tmp_path) is None
+    assert piece._replace(figure="spend-lcl").kept(tmp_path) is None
 
 
 def test_a_kept_table_is_exactly_the_one_computed(tmp_path: Path) -> None:
-    store = Store(tmp_path)
     table = FIGURES["loss-threshold"].compute(TINY)
-    store.put("loss-threshold", part={}, table=table)
-    pd.testing.assert_frame_equal(store.get("loss-threshold", part={}), table, check_exact=True)
+    pd.testing.assert_frame_equal(kept_piece(tmp_path, table).kept(tmp_path), table, check_exact=True)
 
 
 @pytest.mark.parametrize("left", [b"", b"PAR1 cut short"])
 def test_a_damaged_part_is_computed_again(tmp_path: Path, left: bytes) -> None:
-    store, part, table = Store(tmp_path), {"a": 1}, pd.DataFrame({"x": [1.0]})
-    store.put("loss-threshold", part=part, table=table)
-    assert store.get("loss-threshold", part=part) is not None
-    store.path("loss-threshold", part=part).write_bytes(left)
-    assert store.get("loss-threshold", part=part) is None
+    piece = kept_piece(tmp_path, pd.DataFrame({"x": [1.0]}))
+    assert piece.kept(tmp_path) is not None
+    piece.path(tmp_path).write_bytes(left)
+    assert piece.kept(tmp_path) is None
 
 
 def test_a_worker_ended_from_outside_is_one_clear_line_and_costs_nothing_finished(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dpselect.paper.datasets import data_folder
 from dpselect.paper.figure import FULL, QUICK, Claim, Figure, Size, Table, is_simulated, tidy
 from dpselect.paper.monte_carlo import MONTE_CARLO
 from dpselect.paper.style import save
-from dpselect.paper.work import Piece, Progress, Store, tables_of
+from dpselect.paper.work import Piece, Progress, tables_of
 from dpselect.report.page import document, table_html
 
 #: Name → figure.
@@ -123,7 +123,7 @@ def run(
     pieces = [
         Piece(name, FIGURES[name].measure, part) for name in names for part in FIGURES[name].work(chosen, data=folder)
     ]
-    found = tables_of(pieces, data=folder, store=Store(home / "cache"), workers=workers, progress=progress)
+    found = tables_of(pieces, data=folder, cache=home / "cache", workers=workers, progress=progress)
     done = list(zip(pieces, found, strict=True))
     whole = {
         name: tidy(table.dropna(axis="columns", how="all") for piece, table in done if piece.figure == name)

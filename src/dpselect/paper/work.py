@@ -44,25 +44,48 @@ class Piece(NamedTuple):
     measure: Measure
     part: Part
 
+    def path(self, folder: Path) -> Path:
+        """Where the finished table is kept; the name changes with the parameters and with the code."""
+        name = digest_of({"figure": self.figure, "part": self.part, "code": code_digest()})[:24]
+        return folder / f"{self.figure}-{name}.parquet"
+
+    def kept(self, folder: Path) -> Table | None:
+        """The finished table; None where there is none, or where it was damaged and is to be computed again."""
+        try:
+            return pd.read_parquet(self.path(folder))
+        except (pyarrow.ArrowException, OSError):
+            return None
+
+    def keep(self, table: Table, folder: Path) -> None:
+        """Keeps a finished table, whole or not at all."""
+        with fresh_file(self.path(folder), what="finished part") as fresh:
+            table.to_parquet(fresh, index=False)
+            fresh.replace(self.path(folder))
+
 
 def tables_of(
-    pieces: Sequence[Piece], *, data: Path | None, store: Store, workers: int, progress: Progress
+    pieces: Sequence[Piece], *, data: Path | None, cache: Path, workers: int, progress: Progress
 ) -> list[Table]:
-    """Every piece's table, from the store where it can be; SIGTERM ends the work like an exit, workers and all."""
-    found = [store.get(piece.figure, part=piece.part) for piece in pieces]
+    """Every piece's table, from the cache where it can be; SIGTERM ends the work like an exit, workers and all."""
+    found = [piece.kept(cache) for piece in pieces]
     missing = [place for place, table in enumerate(found) if table is None]
     done = len(pieces) - len(missing)
-    with _ended_by_sigterm(), reporting(progress, total=len(pieces)) as report:
-        report("from the cache", done, len(pieces))
-        # Closed at once when anything here fails, which ends the workers.
-        with closing(_computed(pieces, missing, data=data, workers=min(workers, len(missing)))) as computed:
-            for place, table in computed:
-                name, _, part = pieces[place]
-                store.put(name, part=part, table=table)
-                # Read back, so that a figure looks the same whether its parts were kept or new.
-                found[place] = store.get(name, part=part)
-                done += 1
-                report(name, done, len(pieces))
+    try:
+        with _ended_by_sigterm(), _reporting(progress) as report:
+            report("from the cache", done, len(pieces))
+            # Closed at once when anything here fails, which ends the workers.
+            with closing(_computed(pieces, missing, data=data, workers=min(workers, len(missing)))) as computed:
+                for place, table in computed:
+                    pieces[place].keep(table, cache)
+                    # Read back, so that a figure looks the same whether its parts were kept or new.
+                    found[place] = pieces[place].kept(cache)
+                    done += 1
+                    report(pieces[place].figure, done, len(pieces))
+    except (KeyboardInterrupt, SystemExit):
+        if progress == "rich":
+            said = f"Stopped with {done} of {len(pieces)} parts done and kept; run again to continue."
+            print(said, file=sys.stderr, flush=True)
+        raise
     return found
 
 
@@ -128,75 +151,32 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, earlier)
 
 
-# --- what is kept ----------------------------------------------------------------------------------------------------
-
-
 @cache
 def code_digest() -> str:
-    """Changes with any file the numbers depend on, so that none computed by other code is ever shown."""
-    home = Path(dpselect.__file__).parent
-    digest = hashlib.sha256()
-    rooms = ("checks.py", "numerics/*.py", "privacy/*.py", "mechanisms/*.py", "planning/simulation.py", "paper/*.py")
-    for path in sorted(path for room in rooms for path in home.glob(room)):
-        digest.update(path.relative_to(home).as_posix().encode())
-        digest.update(path.read_bytes())
+    """Changes with any file of the package, so that no number computed by other code is ever shown."""
+    home, digest = Path(dpselect.__file__).parent, hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        digest.update(path.relative_to(home).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-class Store:
-    """One Parquet file per finished part, written whole or not at all."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def path(self, figure: str, *, part: Part) -> Path:
-        """Where a part's table lies."""
-        name = digest_of({"figure": figure, "part": part, "code": code_digest()})[:24]
-        return self.folder / f"{figure}-{name}.parquet"
-
-    def get(self, figure: str, *, part: Part) -> Table | None:
-        """The finished table; None where there is none, or where it was damaged and is to be computed again."""
-        try:
-            return pd.read_parquet(self.path(figure, part=part))
-        except (pyarrow.ArrowException, OSError):
-            return None
-
-    def put(self, figure: str, *, part: Part, table: Table) -> None:
-        """Keeps a finished table; a crash leaves the old state or the new one."""
-        path = self.path(figure, part=part)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with fresh_file(path, what="finished part") as fresh:
-            table.to_parquet(fresh, index=False)
-            fresh.replace(path)
 
 
 # --- how far it has come ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def reporting(progress: Progress, *, total: int) -> Iterator[Report]:
-    """A function to call after every finished part; with "rich", an interrupted run says how to go on."""
+def _reporting(progress: Progress) -> Iterator[Report]:
+    """A function to call after every finished part."""
     if progress != "rich":
-        yield progress or (lambda figure, done, all_: None)
-        return
-    last = 0
-
-    def counted(figure: str, done: int, all_: int) -> None:
-        nonlocal last
-        last = done
-        show(figure, done, all_)
-
-    try:
-        with _bar(total) if sys.stderr.isatty() else _lines() as show:
-            yield counted
-    except (KeyboardInterrupt, SystemExit):
-        said = f"Stopped with {last} of {total} parts done and kept; run again to continue."
-        print(said, file=sys.stderr, flush=True)
-        raise
+        yield progress or (lambda figure, done, total: None)
+    elif sys.stderr.isatty():
+        with _bar() as report:
+            yield report
+    else:
+        yield _lines()
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Report]:
+def _bar() -> Iterator[Report]:
     """A bar with the remaining time."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, TextColumn
@@ -204,25 +184,24 @@ def _bar(total: int) -> Iterator[Report]:
 
     columns = (*Bar.get_default_columns(), TextColumn("left,"), MofNCompleteColumn(), TextColumn("parts"))
     with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=total)
-        yield lambda figure, done, all_: bar.update(task, description=f"{figure:<20}", completed=done, total=all_)
+        task = bar.add_task("starting", total=None)
+        yield lambda figure, done, total: bar.update(task, description=f"{figure:<20}", completed=done, total=total)
 
 
-@contextmanager
-def _lines() -> Iterator[Report]:
+def _lines() -> Report:
     """A line at the start, every quarter of a minute, and at the end."""
     started, shown, kept = time.monotonic(), float("-inf"), -1
 
-    def report(figure: str, done: int, all_: int) -> None:
+    def report(figure: str, done: int, total: int) -> None:
         nonlocal shown, kept
         now = time.monotonic()
         # What was found in the cache took no time.
         kept = done if kept < 0 else kept
-        if now - shown < BETWEEN_LINES and done < all_:
+        if now - shown < BETWEEN_LINES and done < total:
             return
         shown = now
         new = done - kept
-        left = f", about {(now - started) / new * (all_ - done):.0f} s left" if new and done < all_ else ""
-        print(f"{done} of {all_} parts done, {now - started:.0f} s{left} ({figure})", file=sys.stderr, flush=True)
+        left = f", about {(now - started) / new * (total - done):.0f} s left" if new and done < total else ""
+        print(f"{done} of {total} parts done, {now - started:.0f} s{left} ({figure})", file=sys.stderr, flush=True)
 
-    yield report
+    return report

@@ -366,30 +366,20 @@ def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
     questions, epsilon = spend_curve(svt)
     tops = svt.tops[svt.tops >= questions[0]] + 1
     heights = epsilon[np.minimum(np.searchsorted(questions, tops), len(epsilon) - 1)]
-    limit, named = _epsilon_limit(svt) or (None, "")
+    # A filter that was not given an ε counts in another unit; the one that must be acknowledged is not sound.
+    given, limit = svt.filter.saved_limits, svt.filter.limit
+    remark = " (published rule, not a promise)" if "acknowledge" in given else ""
     title = f"Spent ε = {at_most(svt.spent)} on {svt.questions:,} questions"
     # Between two points the curve takes the later value.
     rises = np.concatenate([questions[:1], questions[:-1]])
     chart = Chart(
         points=list(zip(rises.tolist(), epsilon.tolist(), strict=True)),
         marks=list(zip(tops.tolist(), heights.tolist(), strict=True)),
-        limit=limit,
-        named=named,
+        limit=limit if "epsilon" in given else None,
+        named=f"limit ε = {at_most(limit)}{remark}",
         told=title,
         ticks=[(round(share * svt.questions), f"{round(share * svt.questions):,}") for share in _EVENLY],
         last=svt.questions,
         across="questions answered",
     )
     return save_chart(chart, path, title=title)
-
-
-def _epsilon_limit(svt: SparseVector) -> tuple[float, str] | None:
-    """The limit and its label where it is an ε; other filters count in other units."""
-    from dpselect.composition.declared import AdvancedFilter
-    from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
-
-    kept = svt.filter
-    if not isinstance(kept, (PureFilter, RepairedReportingFilter, PublishedReportingFilter, AdvancedFilter)):
-        return None
-    remark = " (published rule, not a promise)" if isinstance(kept, PublishedReportingFilter) else ""
-    return kept.limit, f"limit ε = {at_most(kept.limit)}{remark}"
