@@ -23,7 +23,7 @@ from dpselect.paper.figure import TINY, measured
 from dpselect.paper.monte_carlo import predicted_spread
 from dpselect.paper.noisy_max import accounts
 from dpselect.paper.offline import accuracy
-from dpselect.paper.passes import READINGS, gaussian, published_curve
+from dpselect.paper.passes import READINGS, gaussian, run_curve
 from dpselect.paper.published import ratios
 from dpselect.paper.slips import CORRECTIONS, counter_example
 from dpselect.privacy.family import QueryFamily
@@ -103,7 +103,7 @@ def shown(method: str, **setting: float) -> float:
 
 
 def curve_of(sigma: float) -> np.ndarray:
-    return published_curve(gaussian(BIKES, threshold=0.575, sigma=sigma))
+    return run_curve(gaussian(BIKES, threshold=0.575, sigma=sigma))
 
 
 UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=1e-3)

@@ -20,7 +20,7 @@ from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThresh
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.paper.passes import Passes, answered, f1_scores, simulated, tops_days
+from dpselect.paper.passes import Passes, f1_scores, simulated
 from dpselect.privacy.family import QueryFamily
 
 VALUES = 0.5 + 0.4 * np.sin(np.arange(60) / 3)
@@ -112,6 +112,9 @@ def test_f1_is_one_for_the_truth_and_zero_for_silence() -> None:
     truth = np.array([True, False, True])
     assert f1_scores(np.stack([truth, ~truth], axis=1), truth=truth).tolist() == [1.0, 0.0]
     assert f1_scores(np.zeros((3, 1), dtype=np.bool_), truth=truth).tolist() == [0.0]
+    # What comes after the stop counts as ⊥.
+    stopped = np.array([truth, truth]).T
+    assert f1_scores(stopped, truth=truth, days=np.array([3, 2])).tolist() == pytest.approx([1.0, 2 / 3])
 
 
 @pytest.mark.parametrize("mechanism", [LaplaceAboveThreshold, ExponentialAboveThreshold])
@@ -190,10 +193,10 @@ def test_the_pure_rule_asks_only_what_fits_either_way() -> None:
 
 def test_a_number_of_rounds_ends_after_so_many_tops() -> None:
     days = PASSES.rounds_days(rounds=7)
-    assert (answered(VERDICTS, days=days).sum(axis=0) == 7).all()
+    assert all(VERDICTS[:day, place].sum() == 7 for place, day in enumerate(days.tolist()))
     assert all(VERDICTS[day - 1, place] for place, day in enumerate(days.tolist()))
-    assert (tops_days(VERDICTS, tops=7) == days).all()
-    assert (tops_days(VERDICTS, tops=300) == len(VERDICTS)).all()
+    assert (PASSES.tops_days(tops=7) == days).all()
+    assert (PASSES.tops_days(tops=300) == len(VERDICTS)).all()
 
 
 @pytest.mark.parametrize("rule", [PASSES.pure_days, partial(PASSES.reserve_days, reserve=0.05)])

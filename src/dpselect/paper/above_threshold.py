@@ -40,7 +40,7 @@ def before(sigma: float, *, threshold: float) -> dict[str, float]:
     {'published': 0.0275, 'published_probabilistic': 0.0364, 'numerical': 0.0269}
     """
     published, numerical = (
-        run_curve(bound, sensitivity=SENSITIVITY, threshold=threshold, sigma=sigma)
+        run_curve(gaussian(UNIT, threshold=threshold, sigma=sigma), bound)
         for bound in (zhu_wang_renyi_as_published, zhu_wang_renyi)
     )
     return {

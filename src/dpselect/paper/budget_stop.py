@@ -21,16 +21,13 @@ from dpselect.paper.passes import (
     Days,
     Passes,
     advanced,
-    answered,
     f1_scores,
     gaussian,
     in_all_cost,
     most_rounds,
-    published_curve,
     reserve_of,
     run_curve,
     simulated,
-    tops_days,
 )
 from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
@@ -71,8 +68,8 @@ def _parts(size: Size) -> list[Part]:
 def _stops(passes: Passes, *, series: Series, epsilon: float) -> dict[str, Days]:
     """Answered days per pass under every filter, at total δ = 1/N where it needs one."""
     watch, delta, days = passes.watch, series.delta, len(series.values)
-    curve = published_curve(watch)
-    numerical = run_curve(zhu_wang_renyi, sensitivity=delta, threshold=watch.threshold, sigma=watch.scales[0])
+    curve = run_curve(watch)
+    numerical = run_curve(watch, zhu_wang_renyi)
     whitehouse = most_rounds(lambda n: float(in_all_cost(curve, rounds=n, delta=delta)), budget=epsilon, most=days)
     # Under a Rényi filter whose order was chosen beforehand for this budget and δ.
     renyi = most_rounds(lambda n: renyi_to_approximate(ORDERS, n * numerical, delta=delta), budget=epsilon, most=days)
@@ -94,7 +91,7 @@ def _measure(part: Part, series: Series) -> Iterator[Row]:
     noise: Any = {"values": series.values, "passes": part["runs"], "generator": generator_of(part)}
 
     def row(kind: str, setting: float, passes: Passes, stop: Days) -> Row:
-        f1 = f1_scores(answered(passes.verdicts, days=stop), truth=series.values >= threshold)
+        f1 = f1_scores(passes.verdicts, truth=series.values >= threshold, days=stop)
         found = {"threshold": threshold, "epsilon": epsilon, "kind": kind, "setting": setting}
         return found | {"f1": f1, "share": stop / len(series.values)}
 
@@ -105,7 +102,7 @@ def _measure(part: Part, series: Series) -> Iterator[Row]:
     for guess in part["guesses"]:
         laplace = LaplaceAboveThreshold.calibrated(family, threshold=threshold, epsilon=epsilon, above=guess)
         (passes,) = simulated([laplace], **noise, fresh=False)
-        yield row("Laplace", guess, passes, tops_days(passes.verdicts, tops=guess))
+        yield row("Laplace", guess, passes, passes.tops_days(tops=guess))
 
 
 def _draw(table: Table) -> Any:
@@ -225,7 +222,7 @@ _CAPPED = {
 def _capped(part: Part, series: Series) -> Iterator[Row]:
     """Per cap and pass: what was realised, and what the same runs could have been promised at."""
     delta, watch = series.delta, gaussian(series.family(), threshold=THRESHOLD, sigma=CAP_SIGMA)
-    curve, noise = published_curve(watch), {"values": series.values, "passes": part["runs"]}
+    curve, noise = run_curve(watch), {"values": series.values, "passes": part["runs"]}
     shift, generator = delta * math.sqrt(1 / watch.sigma_threshold**2 + 4 / watch.sigma_query**2), generator_of(part)
     for cap in part["caps"]:
         (passes,) = simulated([watch], **noise, generator=generator, cap=cap)

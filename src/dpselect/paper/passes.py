@@ -65,14 +65,15 @@ def simulated(
     return [Passes(watch, answers[:, place], fresh=fresh, cap=cap) for place, watch in enumerate(watches)]
 
 
-def f1_scores(verdicts: Verdicts, *, truth: Verdicts) -> FloatArray:
-    """F1 of each pass against the answers without noise.
+def f1_scores(verdicts: Verdicts, *, truth: Verdicts, days: Days | None = None) -> FloatArray:
+    """F1 of each pass against the answers without noise; a question after the first ``days`` counts as ⊥.
 
     >>> f1_scores(np.array([[True], [False], [True]]), truth=np.array([True, True, False])).tolist()
     [0.5]
     """
-    hits = (verdicts & truth[:, None]).sum(axis=0)
-    return np.asarray(2.0 * hits / np.maximum(verdicts.sum(axis=0) + truth.sum(), 1))
+    answered = verdicts if days is None else verdicts & (np.arange(len(verdicts))[:, None] < days)
+    hits = (answered & truth[:, None]).sum(axis=0)
+    return np.asarray(2.0 * hits / np.maximum(answered.sum(axis=0) + truth.sum(), 1))
 
 
 # --- what they cost --------------------------------------------------------------------------------------------------
@@ -95,7 +96,7 @@ class Passes:
     """Passes (day, pass) of one watch.
 
     With ``fresh`` a new threshold is drawn after every ⊤, as in the paper, and with a ``cap`` after so many ⊥ too;
-    otherwise one serves the whole pass, for any number of ⊤, and only :meth:`costs` has a meaning.
+    otherwise one serves the whole pass, for any number of ⊤, and only :meth:`costs` and :meth:`tops_days` are meant.
     """
 
     watch: AboveThreshold
@@ -186,6 +187,10 @@ class Passes:
         """A number of runs that was fixed before the first."""
         return _first(self.starts & (self.runs() > rounds))
 
+    def tops_days(self, *, tops: int) -> Days:
+        """A number of ⊤ that was fixed beforehand: nothing is asked after the last of them."""
+        return _first(np.asarray(np.cumsum(self.verdicts, axis=0) - self.verdicts >= tops))
+
     def reserve_days(self, *, budget: float, reserve: float, rounds: int | None = None) -> Days:
         """The published rule: a run starts while Σ losses + ε_max < ε, and within ``rounds`` where that is given."""
         found = _first(self.starts & (self.closed + reserve >= budget))
@@ -214,16 +219,6 @@ def _first(blocked: Verdicts) -> Days:
     return np.where(blocked.any(axis=0), blocked.argmax(axis=0), len(blocked))
 
 
-def tops_days(verdicts: Verdicts, *, tops: int) -> Days:
-    """A number of ⊤ that was fixed beforehand: nothing is asked after the last of them."""
-    return _first(np.asarray(np.cumsum(verdicts, axis=0) - verdicts >= tops))
-
-
-def answered(verdicts: Verdicts, *, days: Days) -> Verdicts:
-    """The verdicts up to the stop; a question that was not answered counts as ⊥."""
-    return np.asarray(verdicts & (np.arange(len(verdicts))[:, None] < days))
-
-
 def most_rounds(cost: Callable[[int], float], *, budget: float, most: int) -> int:
     """The most runs, up to ``most``, whose cost is within the budget; the cost grows with the runs.
 
@@ -236,16 +231,10 @@ def most_rounds(cost: Callable[[int], float], *, budget: float, most: int) -> in
 # --- the paper's baseline: Zhu–Wang's bound per run under Whitehouse et al.'s filter ---------------------------------
 
 
-def run_curve(bound: Callable[..., Any], *, sensitivity: float, threshold: float, sigma: float) -> FloatArray:
+def run_curve(watch: AboveThreshold, bound: Callable[..., Any] = zhu_wang_renyi_as_published) -> FloatArray:
     """Zhu and Wang's Rényi bound of one run, as published or numerically, at the usual orders."""
-    noise = {"sigma_threshold": sigma, "sigma_query": math.sqrt(3) * sigma}
-    return np.asarray(bound(ORDERS, sensitivity=sensitivity, threshold_gap=threshold, **noise))
-
-
-def published_curve(watch: AboveThreshold) -> FloatArray:
-    """The bound as published, for one run of a watch."""
-    sensitivity, sigma = watch.family.sensitivity, watch.scales[0]
-    return run_curve(zhu_wang_renyi_as_published, sensitivity=sensitivity, threshold=watch.threshold, sigma=sigma)
+    noise = dict(zip(("sigma_threshold", "sigma_query"), watch.scales, strict=True))
+    return np.asarray(bound(ORDERS, sensitivity=watch.family.sensitivity, threshold_gap=watch.threshold, **noise))
 
 
 def reserve_of(curve: FloatArray, *, delta: float) -> float:

@@ -18,7 +18,7 @@ import pandas as pd
 from dpselect.checks import FloatArray
 from dpselect.paper.datasets import Series
 from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, series_in
-from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, published_curve, simulated
+from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, run_curve, simulated
 from dpselect.paper.style import COLOURS, legend, panels
 
 #: Accountings of the published settings: marker and name.
@@ -46,7 +46,7 @@ def _costs(passes: Passes, series: Series, *, by_day: bool) -> tuple[Days, dict[
     """The runs of each pass, and ε under every accounting: after every day, or at the end alone."""
     # The same answers, priced as a monotone family.
     again = replace(passes, watch=replace(passes.watch, family=series.family(monotone=True)))
-    curve = published_curve(passes.watch)
+    curve = run_curve(passes.watch)
     runs = passes.runs() if by_day else passes.runs()[-1]
     realised = {
         name: one.spent() if by_day else one.costs().spent for name, one in (("fsrc", passes), ("monotone", again))

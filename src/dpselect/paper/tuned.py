@@ -28,15 +28,13 @@ from dpselect.paper.online import tuned_settings
 from dpselect.paper.passes import (
     Days,
     Passes,
-    answered,
     f1_scores,
     gaussian,
     in_all_cost,
     most_rounds,
-    published_curve,
     reserve_of,
+    run_curve,
     simulated,
-    tops_days,
 )
 from dpselect.paper.style import COLOURS, legend, panels, plain_log
 
@@ -69,8 +67,8 @@ def _days(method: str, passes: Passes, *, series: Series, budget: float) -> Days
     if method == "exponential":
         # Under one threshold only ⊤ add to the cost: the next question is asked if one more ⊤ fits.
         tops = most_rounds(lambda n: float(watch.loss(days, n)), budget=budget, most=days)
-        return tops_days(passes.verdicts, tops=tops)
-    curve = published_curve(watch)
+        return passes.tops_days(tops=tops)
+    curve = run_curve(watch)
     if method == "fsrc":
         return passes.reserve_days(budget=budget, reserve=reserve_of(curve, delta=series.delta))
     runs = most_rounds(lambda n: float(in_all_cost(curve, rounds=n, delta=series.delta)), budget=budget, most=days)
@@ -92,7 +90,7 @@ def scores(
     for place, passes in enumerate(found):
         for budget in budgets:
             days = _days(method, passes, series=series, budget=budget)
-            yield place, budget, f1_scores(answered(passes.verdicts, days=days), truth=truth)
+            yield place, budget, f1_scores(passes.verdicts, truth=truth, days=days)
 
 
 # --- tuned on 2011, tested on 2012 -----------------------------------------------------------------------------------
