@@ -183,8 +183,8 @@ def test_the_pure_rule_asks_only_what_fits_either_way() -> None:
     for place, days in enumerate(found.tolist()):
         spent, below = 0.0, 0
         for day in range(days + 1):
-            dearer = max(float(WATCH.loss(below, 1)), float(WATCH.loss(below + 1, 0)))
-            assert (spent + dearer <= budget) == (day < days)
+            costlier = max(float(WATCH.loss(below, 1)), float(WATCH.loss(below + 1, 0)))
+            assert (spent + costlier <= budget) == (day < days)
             if VERDICTS[day, place]:
                 spent, below = spent + float(WATCH.loss(below, 1)), 0
             else:

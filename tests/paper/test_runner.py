@@ -233,7 +233,7 @@ def test_a_stopped_run_ends_its_workers_and_says_how_to_go_on(tmp_path: Path, si
         running.send_signal(signal_)
         said = running.stderr.read()
         assert running.wait(120) == code
-    # Nobody can speak who was killed; the workers end all the same.
+    # A killed process prints nothing; the workers end all the same.
     assert ("parts done and kept; run again to continue." in said) == (signal_ != signal.SIGKILL)
     deadline = time.monotonic() + 120
     while _group(running.pid) and time.monotonic() < deadline:

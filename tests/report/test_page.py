@@ -1,4 +1,4 @@
-"""The page: complete in itself, deaf to what users write."""
+"""The page: complete in itself, and what users write in it stays text."""
 
 from __future__ import annotations
 

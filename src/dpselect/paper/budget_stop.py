@@ -174,7 +174,7 @@ def _claims(table: Table) -> Iterator[Claim]:
         where="Section 1, contributions, and Section 3.3",
         claim="Neither the number of releases nor the largest number of queries has to be chosen up front.",
         rule="Held if the published rule runs every pass without being told either, while the F1 of the classical "
-        "sparse vector hangs on the number of ⊤ it is told, by more than .1.",
+        "sparse vector changes by more than .1 with the number of ⊤ it is told.",
         verdict=held_if(bool((spread["Laplace"] > 0.1).all())),
         found="FSRC was told σ_X, ε and δ; F1 of Laplace's sparse vector, by how many ⊤ it was told, spreads over "
         + listed(spread, "Laplace"),

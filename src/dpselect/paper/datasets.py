@@ -225,7 +225,7 @@ _HOMES = _Source(
 #: The series by name. The paper names no dates; where it takes part of a series, these days were chosen because they
 #: hold its largest one: UCI's last 365 days and the 90 up to 2012-09-30; calendar year 2013 of LCL; NEAR from
 #: 2010-07-01. "A year" of UCI online may be either calendar year or, as the public file goes, both; each keeps the
-#: public N = 6,946 as its unit, but for one that is measured by its own largest day.
+#: public N = 6,946 as its unit, except one that is measured by its own largest day.
 SERIES: dict[str, _Source] = {
     "uci": _BIKES,
     "uci-2011": replace(_BIKES, label="UCI Bikes, 2011", days=(0, 365)),

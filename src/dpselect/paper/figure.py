@@ -127,7 +127,7 @@ class Figure:
         return under_rules(self.draw, table, simulated=is_simulated(table))
 
     def judged(self, table: Table) -> list[dict[str, str]]:
-        """Its claims as rows; on a stand-in the numbers stay and the verdict goes."""
+        """Its claims as rows; on a stand-in the numbers are kept and no verdict is given."""
         verdict = {"verdict": "not judged: simulated data"} if is_simulated(table) else {}
         return [asdict(claim) | verdict for claim in self.claims(table)]
 

@@ -83,7 +83,7 @@ class Costs(NamedTuple):
     """What each pass had cost at the end of the stream.
 
     ``spent`` is the loss, an open run included. ``needed`` is the least budget with which the pure filter (THEORY §4)
-    lets the pass reach the end: at every question the losses of the finished runs plus the dearer of the two answers
+    lets the pass reach the end: at every question the losses of the finished runs plus the costlier of the two answers
     must fit.
     """
 
@@ -144,7 +144,7 @@ class Passes:
         return np.asarray(np.cumsum(self._paid, axis=0) - self._paid)
 
     @cached_property
-    def dearer(self) -> FloatArray:
+    def costlier(self) -> FloatArray:
         """The larger cost of the two answers of each day."""
         before = self._below[0]
         return np.maximum(self._loss(before, 1), self._loss(before + 1, 0))
@@ -169,7 +169,7 @@ class Passes:
             days, above, before = len(self.verdicts), self.verdicts.sum(axis=0), self.verdicts[:-1].sum(axis=0)
             if_above, if_below = self.watch.loss(days - 1 - before, before + 1), self.watch.loss(days - before, before)
             return Costs(np.asarray(self.watch.loss(days - above, above)), np.maximum(if_above, if_below))
-        # Within a run the dearer answer grows with its length, so only a run's last question can set ``needed``.
+        # Within a run the costlier answer grows with its length, so only a run's last question can set ``needed``.
         last = self.verdicts.copy()
         last[-1] = True
         before, open_run = self._below[0][last], self._below[1][-1]
@@ -181,7 +181,7 @@ class Passes:
 
     def pure_days(self, *, budget: float) -> Days:
         """The pure filter: a question is asked only if either answer fits (THEORY §4)."""
-        return _first(self.closed + self.dearer > budget)
+        return _first(self.closed + self.costlier > budget)
 
     def rounds_days(self, *, rounds: int) -> Days:
         """A number of runs that was fixed before the first."""

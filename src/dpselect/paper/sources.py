@@ -1,6 +1,6 @@
 """Where the data files come from: UCI Bikes from its publisher, Low Carbon London's totals from its files per home.
 
-The totals are sums over everybody, made once from public data for the figures. They are no private release: a private
+The totals are sums over everybody, made once from public data for the figures, and not a private release: a private
 question to such rows goes through :class:`dpselect.tables.Question`, which bounds what each home can add.
 """
 

@@ -206,7 +206,7 @@ def _rare(part: Part) -> Iterator[Row]:
             best[budget] = float(f1_scores(noisy >= ALARM, truth=series.values >= ALARM).mean())
     else:
         settings = settings_of(method, series, levels=part["levels"], threshold=ALARM)
-        # A few at a time, for want of memory.
+        # A few at a time, to save memory.
         for first in range(0, len(settings), 16):
             some = settings[first : first + 16]
             for _, budget, f1 in scores(

@@ -109,8 +109,8 @@ def _computed(
                 yield running[finished], finished.result()
         except BrokenProcessPool:
             raise SourceError(
-                "a worker was ended from outside, perhaps for want of memory; what was finished is kept: run again to "
-                "continue, with fewer ‹jobs›"
+                "a worker was ended from outside, perhaps because memory ran out; what was finished is kept: run again "
+                "to continue, with fewer ‹jobs›"
             ) from None
         except BaseException:
             # A part can take a minute; whoever asked to stop should not wait for it.
@@ -130,13 +130,13 @@ def _settle() -> None:
             parent.join()
             os._exit(1)
 
-    # Otherwise a worker whose parent was killed works on, and then waits for ever for the next part.
+    # Otherwise a worker whose parent was killed would go on, and then wait for ever for the next part.
     threading.Thread(target=follow, daemon=True).start()
 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM raises like an exit, so that the workers are ended too; only a main thread can be told."""
+    """SIGTERM raises like an exit, so that the workers are ended too; only a main thread can ask for that."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -26,7 +26,7 @@ from dpselect.report.rounding import at_most
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
 
-# Okabe and Ito's colours, which every kind of eye can tell apart, and marks that stay apart without colour.
+# Okabe and Ito's colours, which colour-blind readers can tell apart, and marks that differ without colour.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 GREY, PALE = "#777777", "#999999"

@@ -1,4 +1,4 @@
-"""Numbers cut for the eye, always to the safe side.
+"""Numbers rounded for reading, always to the safe side.
 
 An ε or δ that a person reads is an upper bound, so its last shown digit is rounded up; so is a noise scale,
 which may be typed in again and must not come out smaller.
@@ -65,8 +65,8 @@ def rounded_up(value: float, *, digits: int = 6) -> float:
 def no_more_than(number: Fraction | float) -> float:
     """The largest double that is not above the number as it is written: for an ε or δ that must not be exceeded.
 
-    0.1 is one tenth, and the double that is written so lies a little above it: ten answers at most that dear would
-    come to more than 1.
+    0.1 is one tenth, and the double that is written so lies a little above it: ten answers that cost that
+    much would come to more than 1.
 
     >>> no_more_than(Fraction(1, 10)), no_more_than(0.1), no_more_than(0.3)
     (0.09999999999999999, 0.09999999999999999, 0.3)
