@@ -15,7 +15,6 @@ from dpselect.mechanisms.above_threshold import Settings
 from dpselect.noise.quantiles import EXPONENTIAL, NORMAL
 from dpselect.planning import simulation
 from dpselect.planning.costs import (
-    bisected_kept_limits,
     counted_rule,
     exact_kept_limits,
     horizon_costs,
@@ -95,9 +94,9 @@ def test_losses_of_many_settings_are_those_of_the_mechanism(family, kind):
 @pytest.mark.parametrize("epsilon", [0.05, 0.3])
 @pytest.mark.parametrize("kind", [LaplaceAboveThreshold, ExponentialAboveThreshold])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bisected_limits_of_a_kept_threshold_are_the_last_that_fit(family, kind, epsilon):
+def test_closed_form_limits_of_a_kept_threshold_are_the_last_that_fit(family, kind, epsilon):
     losses = own_losses(family, some_settings(4, kind))
-    limits = bisected_kept_limits(losses, longest=40, epsilon=epsilon)
+    limits = exact_kept_limits(losses, longest=40, epsilon=epsilon, counts=41)
     m, k = (axis.ravel()[None, :] for axis in np.meshgrid(np.arange(41.0), np.arange(41.0), indexing="ij"))
     fits = (np.maximum(losses(m + 1, k), losses(m, k + 1)) <= epsilon).reshape(-1, 41, 41)
     np.testing.assert_array_equal(limits, fits.sum(axis=1) - 1)
@@ -121,7 +120,7 @@ def test_exponential_noise_is_simulated_as_the_sparse_vector_answers(resample):
         rule = pure_rule(losses, longest=LENGTH, epsilon=0.6, detail="exact")
         passes = simulate_fresh(settings, rule, values=VALUES, noise=noise)
     else:
-        limits = bisected_kept_limits(losses, longest=LENGTH, epsilon=0.6)
+        limits = exact_kept_limits(losses, longest=LENGTH, epsilon=0.6, counts=LENGTH + 1)
         passes = simulate_kept(settings, limits, values=VALUES, noise=noise)
     for found, one in ((passes.answered[0], 0), (passes.claimed[0], 1)):
         sample = np.array([row[one] for row in real], dtype=float)

@@ -35,7 +35,7 @@ _DENSE = 3
 _KNOTS: dict[Detail, int] = {"rough": 9, "fine": 24, "exact": 280}
 #: Counts of ⊥ and of ⊤ where the threshold is kept.
 _COUNTS: dict[Detail, int] = {"rough": 9, "fine": 20, "exact": 20}
-#: For the final word limits of a kept threshold are looked for at so many counts of ⊤.
+#: For the final prediction limits of a kept threshold are looked for at so many counts of ⊤.
 _TOPS = 64
 #: Streams up to this length are priced at every length for the final word.
 _EVERY = 1024
@@ -208,43 +208,20 @@ def _last_fit(worst: FloatArray, places: FloatArray, limit: float) -> float:
     return float(np.expm1(np.interp(limit, worst, places)))
 
 
-def exact_kept_limits(losses: Losses, *, longest: int, epsilon: float) -> NDArray[np.int64]:
-    """The same with nothing read between losses: for every k of short streams, for some sixty k of long ones."""
-    rough = kept_limits(losses, longest=longest, epsilon=epsilon, detail="fine")
-    tops = _spread_counts(longest, _TOPS)
-    start = rough[:, tops.astype(np.int64)].astype(np.float64)
-    low, high = np.full(start.shape, -1.0), np.full(start.shape, float(longest + 1))
-    above = np.broadcast_to(tops, start.shape)
-    middle = np.clip(start, 0.0, float(longest))
-    step = 1.0
-    while (open_cells := high - low > 1.0).any():
-        below = np.where(open_cells, middle, 0.0)
-        fits = np.maximum(losses(below + 1.0, above), losses(below, above + 1.0)) <= epsilon
-        low = np.where(open_cells & fits, below, low)
-        high = np.where(open_cells & ~fits, below, high)
-        # Outward in growing steps from the rough value, then by halves.
-        outward = np.where(fits, below + step, below - step)
-        inside = (outward > low) & (outward < high)
-        unbracketed = (low < 0) | (high > longest)
-        middle = np.where(inside & unbracketed, outward, np.floor(0.5 * (low + high)))
-        middle = np.clip(middle, np.maximum(low + 1.0, 0.0), np.maximum(high - 1.0, 0.0))
-        step *= 2.0
-    if len(tops) == longest + 1:
-        return low.astype(np.int64)
-    whole = np.arange(longest + 1, dtype=np.float64)
-    return np.stack([np.floor(np.interp(whole, tops, row)) for row in low]).astype(np.int64)
-
-
-def bisected_kept_limits(losses: Losses, *, longest: int, epsilon: float) -> NDArray[np.int64]:
-    """The same by plain bisection at every k, where losses cost next to nothing."""
-    above = np.arange(longest + 1.0)[None, :]
+def exact_kept_limits(losses: Losses, *, longest: int, epsilon: float, counts: int = _TOPS) -> NDArray[np.int64]:
+    """The same with nothing read between losses, by bisection: at every k up to so many, at about so many beyond."""
+    tops = _spread_counts(longest, counts)
     low: FloatArray = np.array([[-1.0]])
     high: FloatArray = np.array([[longest + 1.0]])
     while (high - low).max() > 1.0:
         middle = np.floor(0.5 * (low + high))
-        fits = np.maximum(losses(middle + 1.0, above), losses(np.maximum(middle, 0.0), above + 1.0)) <= epsilon
+        both = losses(middle + 1.0, tops[None, :]), losses(np.maximum(middle, 0.0), tops[None, :] + 1.0)
+        fits = np.maximum(*both) <= epsilon
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-    return low.astype(np.int64)
+    if len(tops) == longest + 1:
+        return low.astype(np.int64)
+    whole = np.arange(longest + 1, dtype=np.float64)
+    return np.stack([np.floor(np.interp(whole, tops, row)) for row in low]).astype(np.int64)
 
 
 class StreamCosts:
@@ -284,10 +261,9 @@ class StreamCosts:
         # A closed form costs next to nothing: nothing needs to be read between losses.
         detail = "exact" if settings.kind.closed_form else detail
         if not self._contender.resample:
-            if settings.kind.closed_form:
-                return bisected_kept_limits(losses, longest=length, epsilon=epsilon)
             if detail == "exact":
-                return exact_kept_limits(losses, longest=length, epsilon=epsilon)
+                counts = length + 1 if settings.kind.closed_form else _TOPS
+                return exact_kept_limits(losses, longest=length, epsilon=epsilon, counts=counts)
             return kept_limits(losses, longest=length, epsilon=epsilon, detail=detail)
         if name == "pure":
             return pure_rule(losses, longest=length, epsilon=epsilon, detail=detail)
