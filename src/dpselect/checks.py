@@ -133,6 +133,17 @@ def one(check: Callable[..., FloatArray], name: str, value: object, **rules: int
     return float(array)
 
 
+def pair(check: Callable[..., FloatArray], name: str, value: object, **rules: int) -> tuple[float, float]:
+    """Two numbers that pass one of the checks above.
+
+    >>> pair(positive, "hold", [1, 2])
+    (1.0, 2.0)
+    """
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise refuse(name, value, "a pair of numbers")
+    return one(check, name, value[0], **rules), one(check, name, value[1], **rules)
+
+
 def flag(name: str, value: object) -> bool:
     """``True`` or ``False`` itself; what only counts as true is refused."""
     if not isinstance(value, bool):

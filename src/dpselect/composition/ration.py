@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dpselect.checks import FloatArray, counts, finite, non_negative, one, positive, refuse
+from dpselect.checks import FloatArray, counts, finite, non_negative, one, pair, positive, refuse
 
 #: Which answer is paid for: the one that is expected to be the rarer.
 Rare: TypeAlias = Literal["above", "below"]
@@ -78,17 +78,17 @@ class Ration:
         if not (together := float(one(positive, "together", self.together))) >= 1.0:
             raise refuse("together", self.together, "1 or more")
         object.__setattr__(self, "together", together)
-        below, above = (float(one(positive, "hold", factor)) for factor in self.hold)
+        below, above = pair(positive, "hold", self.hold)
         if not below <= 1.0 <= above:
             raise refuse("hold", self.hold, "a factor of at most 1 and one of at least 1")
         object.__setattr__(self, "hold", (below, above))
         object.__setattr__(self, "lean", float(one(finite, "lean", self.lean)))
         if self.rare not in get_args(Rare):
             raise refuse("rare", self.rare, "one of " + ", ".join(get_args(Rare)))
-        asked, above = (int(one(counts, "before", number, least=0)) for number in self.before)
-        if above > asked:
+        asked, answered = map(int, pair(counts, "before", self.before))
+        if answered > asked:
             raise refuse("before", self.before, "a number of questions and the ⊤ among them")
-        object.__setattr__(self, "before", (asked, above))
+        object.__setattr__(self, "before", (asked, answered))
 
     @cached_property
     def course(self) -> FloatArray:

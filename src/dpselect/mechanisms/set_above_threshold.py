@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray, counts, finite, non_negative, one, positive, refuse
+from dpselect.checks import FloatArray, counts, finite, non_negative, one, pair, positive, refuse
 from dpselect.mechanisms.mechanism import Mechanism, Noise, noise_of
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.argmax import noisy_argmax
@@ -118,9 +118,8 @@ class SetAboveThreshold(Mechanism):
         if (line > 0.0) is not self.family.monotone:
             raise refuse("scale_threshold", line, "positive for a monotone family, and 0 for any other")
         object.__setattr__(self, "scale_threshold", line)
-        if not isinstance(self.prior, tuple | list) or len(self.prior) != 2:
-            raise refuse("prior", self.prior, "two whole numbers, each 1 or more")
-        seen = tuple(int(one(counts, "prior", number, least=1)) for number in self.prior)
+        above, below = pair(counts, "prior", self.prior, least=1)
+        seen = int(above), int(below)
         if max(seen) > MOST_VALUES:
             raise refuse("prior", self.prior, f"of numbers up to {MOST_VALUES}")
         object.__setattr__(self, "prior", seen)
