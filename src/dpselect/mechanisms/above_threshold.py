@@ -31,7 +31,7 @@ class AboveThreshold(Mechanism):
     noise_names: ClassVar[tuple[str, ...]] = ("scale_threshold", "scale_query")
     #: Whether a ⊤ costs what its own noise says and a ⊥ nothing: then each question may have a scale of its own.
     tops_pay_alone: ClassVar[bool] = False
-    #: Whether :meth:`losses` is a closed form, which takes next to no time.
+    #: Whether losses are a closed form, which takes next to no time.
     closed_form: ClassVar[bool] = False
 
     _: KW_ONLY
@@ -60,8 +60,8 @@ class AboveThreshold(Mechanism):
 
     @classmethod
     @abstractmethod
-    def losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
-        """:meth:`loss` of many settings, to compare them; counts broadcast to (settings, transcripts)."""
+    def _losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
+        """:meth:`Settings.losses`."""
 
     @abstractmethod
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
@@ -176,7 +176,7 @@ class AboveThreshold(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Several settings of one mechanism: its noise and its (clipped) range, arrays of one entry each."""
+    """Several settings of one mechanism, to compare them: its noise and (clipped) range, arrays of one entry each."""
 
     kind: type[AboveThreshold]
     threshold: float
@@ -192,6 +192,10 @@ class Settings:
         """Some of them, or some of them several times."""
         arrays = (self.scale_threshold, self.scale_query, self.lower, self.upper)
         return Settings(self.kind, self.threshold, *(array[rows] for array in arrays))
+
+    def losses(self, family: QueryFamily, below: FloatArray, above: FloatArray) -> FloatArray:
+        """What transcripts cost under each of them; counts broadcast to (settings, transcripts)."""
+        return self.kind._losses(family, self, below, above)
 
     @property
     def levels(self) -> FloatArray:

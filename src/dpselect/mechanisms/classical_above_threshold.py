@@ -43,7 +43,7 @@ class ClassicalAboveThreshold(AboveThreshold):
     scale_query: float
 
     @classmethod
-    def losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
+    def _losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
         """The closed form in doubles; threshold and range do not matter to it."""
         first, second = settings.scale_threshold[:, None], settings.scale_query[:, None]
         costs = family.sensitivity / first, family.sensitivity / second

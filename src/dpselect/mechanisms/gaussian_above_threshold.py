@@ -68,7 +68,7 @@ class GaussianAboveThreshold(AboveThreshold):
     sigma_query: float
 
     @classmethod
-    def losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
+    def _losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
         """The tight losses of THEORY §2."""
         found = transcript_epsilon(
             lower=settings.lower[:, None],

@@ -52,7 +52,7 @@ Losses: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 def own_losses(family: QueryFamily, settings: Settings) -> Losses:
     """The mechanism's own."""
-    return functools.partial(settings.kind.losses, family, settings)
+    return functools.partial(settings.losses, family)
 
 
 def plain_losses(family: QueryFamily, settings: Settings, *, detail: Detail) -> Losses:
