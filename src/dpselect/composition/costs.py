@@ -2,7 +2,7 @@
 
 A filter may count only what was fixed *before* the release. A loss that depends on the answers (the ex-post loss of a
 run) is a :class:`~dpselect.privacy.loss.RealisedLoss` and is refused by its type: charged to an advanced-composition,
-Rényi, zCDP or GDP filter it breaks the promise outright (THEORY §13), and charged to any filter after the answers are
+Rényi, zCDP or GDP filter it breaks the promise (THEORY §13), and charged to any filter after the answers are
 out it comes too late to be refused.
 """
 

@@ -4,7 +4,7 @@
 candidates but i. Then i wins iff its own noise exceeds a level r, and between neighbours r moves by at most 2Δ (Δ
 when the family is monotone: all values move one way, so differences move by at most Δ). If the survival
 function of the noise obeys |(log P(Z > r))'| ≤ 1/scale, the probability changes by at most a factor
-e^(2Δ/scale). Gumbel, exponential and Laplace noise all have hazard rate at most 1/scale, hence one formula.
+e^(2Δ/scale). Gumbel, exponential and Laplace noise all have hazard rate at most 1/scale: one formula.
 
 **Above threshold.** A transcript of ⊥ and ⊤ under one noisy threshold ρ + x has probability
 E_x[∏_⊥ F(y_i)·∏_⊤ (1 − F)(y_i)], where y_i = ρ + x − q_i and F is the law of a question's noise. Moving the integration
@@ -125,7 +125,7 @@ def exponential_epsilon(
     With weights e^(q/scale), the worst pair has one candidate at ``lower`` and the others at ``upper``, which
     move towards each other by Δ each: ε = s − log(1 + p(e^s − 1)), s = 2Δ/scale and
     p = 1/(1 + (d−1)e^(c/scale)) the chance of the lone one. In a monotone family only the lone one moves:
-    s = Δ/scale. It lies below :func:`bounded_hazard_epsilon` by next to nothing when d or c/scale is large.
+    s = Δ/scale. It is only just below :func:`bounded_hazard_epsilon` when d or c/scale is large.
 
     Examples
     --------
