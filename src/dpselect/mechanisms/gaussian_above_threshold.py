@@ -127,13 +127,14 @@ class GaussianAboveThreshold(AboveThreshold):
         )
         return total_shift((family.sensitivity, first), (most, second))
 
+    @property
     def _shift(self) -> float:
         return float(self.shifts(self.family, scale_threshold=self.sigma_threshold, scale_query=self.sigma_query))
 
     def profile(self, epsilon: ArrayLike, horizon: ArrayLike) -> float | FloatArray:
         """An upper bound on δ at ε of a run capped at ``horizon``: 0 where the pure bound already holds."""
         eps, h = broadcast(epsilon=non_negative("epsilon", epsilon), horizon=counts("horizon", horizon, least=1))
-        bound = np.asarray(selection_delta(eps, shift=self._shift(), outputs=h + 1.0))
+        bound = np.asarray(selection_delta(eps, shift=self._shift, outputs=h + 1.0))
         return unwrap(np.where(eps >= self.epsilon(h), 0.0, bound))
 
     def approximate_epsilon(self, delta: float, horizon: float | None = None) -> float:
@@ -143,7 +144,7 @@ class GaussianAboveThreshold(AboveThreshold):
         if horizon is None:
             return unbounded
         h = one(counts, "horizon", horizon, least=1)
-        profile = selection_epsilon(target, shift=self._shift(), outputs=h + 1.0)
+        profile = selection_epsilon(target, shift=self._shift, outputs=h + 1.0)
         return min(unbounded, _number(profile), _number(self.epsilon(h)))
 
     def renyi(self, alpha: ArrayLike, horizon: float | None = None) -> float | FloatArray:
@@ -159,7 +160,7 @@ class GaussianAboveThreshold(AboveThreshold):
         if horizon is None:
             return unbounded
         h = one(counts, "horizon", horizon, least=1)
-        profile = selection_renyi(alpha, shift=self._shift(), outputs=h + 1.0)
+        profile = selection_renyi(alpha, shift=self._shift, outputs=h + 1.0)
         return unwrap(np.minimum(np.minimum(unbounded, profile), pure_renyi(alpha, self.epsilon(h))))
 
     @classmethod
