@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,26 +28,36 @@ THRESHOLD, SIGMA = 0.575, 0.09
 STREAMS = ("uci-2012", "uci")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Variant:
-    """Which savings are on."""
+SAVINGS = {
+    "monotone": "monotone accounting",
+    "clip": "clip to the threshold",
+    "ratio": r"free ratio $\sigma_Z/\sigma_X$",
+    "kept": "keep the threshold",
+    "exponential": "exponential noise",
+}
 
-    monotone: bool = False
-    clip: bool = False
-    ratio: bool = False
-    kept: bool = False
-    exponential: bool = False
 
-    def watches(self, series: Series, *, levels: int) -> list[AboveThreshold]:
-        """The settings to pick from."""
-        family = series.family(monotone=self.monotone)
-        ratios = RATIOS if self.ratio else (math.sqrt(3),)
-        if self.exponential:
-            # What exponential noise costs does not depend on the range, so there is nothing to clip.
-            scales = np.geomspace(0.002, 0.2, levels)
-            return exponential_settings(family, threshold=THRESHOLD, ratios=ratios, scales=scales.tolist())
-        sigmas, clips = np.geomspace(0.015, 0.3, levels).tolist(), CLIPS if self.clip else (None,)
-        return tuned_settings(family, threshold=THRESHOLD, sigmas=sigmas, clips=clips, ratios=ratios)
+def variants() -> dict[str, tuple[str, ...]]:
+    """Which savings are on: none as published, each alone, and all up to each.
+
+    >>> variants()["published"], variants()["clip"], variants()["+ clip"]
+    ((), ('clip',), ('monotone', 'clip'))
+    """
+    names = tuple(SAVINGS)
+    so_far = {f"+ {name}": names[:count] for count, name in enumerate(names, 1)}
+    return {"published": ()} | {name: (name,) for name in names} | so_far
+
+
+def settings_of(savings: tuple[str, ...], series: Series, *, levels: int) -> list[AboveThreshold]:
+    """The settings to pick from."""
+    family = series.family(monotone="monotone" in savings)
+    ratios = RATIOS if "ratio" in savings else (math.sqrt(3),)
+    if "exponential" in savings:
+        # What exponential noise costs does not depend on the range, so there is nothing to clip.
+        scales = np.geomspace(0.002, 0.2, levels).tolist()
+        return exponential_settings(family, threshold=THRESHOLD, ratios=ratios, scales=scales)
+    sigmas, clips = np.geomspace(0.015, 0.3, levels).tolist(), CLIPS if "clip" in savings else (1.0,)
+    return tuned_settings(family, threshold=THRESHOLD, sigmas=sigmas, clips=clips, ratios=ratios)
 
 
 def exponential_settings(
@@ -61,36 +70,13 @@ def exponential_settings(
     ]
 
 
-SAVINGS = {
-    "monotone": "monotone accounting",
-    "clip": "clip to the threshold",
-    "ratio": r"free ratio $\sigma_Z/\sigma_X$",
-    "kept": "keep the threshold",
-    "exponential": "exponential noise",
-}
-
-
-def variants() -> dict[str, Variant]:
-    """The published settings, each saving alone, and all up to each.
-
-    >>> list(variants())[:3], list(variants())[-1]
-    (['published', 'monotone', 'clip'], '+ exponential')
-    """
-    found = {"published": Variant()} | {name: replace(Variant(), **{name: True}) for name in SAVINGS}
-    so_far = Variant()
-    for name in SAVINGS:
-        so_far = replace(so_far, **{name: True})
-        found[f"+ {name}"] = so_far
-    return found
-
-
 def measure(part: Part, series: Series) -> Iterator[Row]:
     """Mean F1 and mean realised ε of every setting of one variant."""
-    variant, runs = variants()[part["variant"]], part["runs"]
-    settings = variant.watches(series, levels=part["levels"])
-    if part["variant"] == "published":
+    savings, runs = variants()[part["variant"]], part["runs"]
+    settings = settings_of(savings, series, levels=part["levels"])
+    if not savings:
         settings.append(gaussian(series.family(), threshold=THRESHOLD, sigma=SIGMA))
-    rows = mean_rows(settings, series=series, fresh=not variant.kept, runs=runs, generator=generator_of(part))
+    rows = mean_rows(settings, series=series, fresh="kept" not in savings, runs=runs, generator=generator_of(part))
     return ({"variant": part["variant"]} | row for row in rows)
 
 

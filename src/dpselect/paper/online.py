@@ -21,8 +21,8 @@ from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
 
-#: How far above and below the threshold tuned runs let the queries reach; None keeps the whole range.
-CLIPS = (0.05, 0.15, None)
+#: How far above and below the threshold tuned runs let the queries reach; 1 keeps the whole range.
+CLIPS = (0.05, 0.15, 1.0)
 #: σ_Z/σ_X tried by tuned runs; the paper fixes √3.
 RATIOS = (1.0, math.sqrt(3), 3.0)
 
@@ -50,18 +50,12 @@ def tuned_settings(
     *,
     threshold: float,
     sigmas: list[float],
-    clips: tuple[float | None, ...] = CLIPS,
+    clips: tuple[float, ...] = CLIPS,
     ratios: tuple[float, ...] = RATIOS,
 ) -> list[AboveThreshold]:
     """Every combination of clips below and above the threshold, ratio and noise."""
-    whole = family.width
     return [
-        gaussian(
-            family.near(threshold, below=whole if below is None else below, above=whole if above is None else above),
-            threshold=threshold,
-            sigma=sigma,
-            ratio=ratio,
-        )
+        gaussian(family.near(threshold, below=below, above=above), threshold=threshold, sigma=sigma, ratio=ratio)
         for below, above, ratio, sigma in itertools.product(clips, clips, ratios, sigmas)
     ]
 
