@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,7 @@ def noisy_max(sigma: float, d: int, delta: float) -> float:
     return log_mean((1.0, -(1 - 2 * delta) / sigma, d - 1)) - log_mean((1.0, -1 / sigma, d - 1))
 
 
+@cache
 def halted(sigma: float, rho: float, t: int, delta: float) -> float:
     z = ROOT * sigma
 

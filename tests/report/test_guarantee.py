@@ -46,13 +46,6 @@ def test_beliefs_after_an_answer_are_upper_bounds(epsilon: float) -> None:
             assert mpmath.mpf(after.rstrip("%")) / 100 >= odds / (1 + odds)
 
 
-def test_a_pure_promise_is_told_without_exceptions() -> None:
-    promise = Guarantee(epsilon=0.1)
-    assert promise.headline == "pure ε = 0.1"
-    assert "1.106" in promise.sentences[0]
-    assert "beyond that" not in promise.sentences[0]
-
-
 def test_delta_is_told_and_beliefs_are_not_promised_with_it() -> None:
     promise = Guarantee(epsilon=0.1, delta=1e-5)
     assert promise.headline == "ε = 0.1 up to δ = 1e-5"
@@ -64,11 +57,8 @@ def test_delta_is_told_and_beliefs_are_not_promised_with_it() -> None:
 def test_a_large_epsilon_is_called_what_it_is(epsilon: float, word: str) -> None:
     promise = Guarantee(epsilon=epsilon)
     assert any(word in sentence for sentence in promise.sentences)
+    assert not any(word in sentence for sentence in Guarantee(epsilon=0.5).sentences)
     assert all(float(after.rstrip("%")) <= 100 for _, after in promise.beliefs)
-
-
-def test_a_small_epsilon_is_not_called_weak() -> None:
-    assert not any("weak" in sentence for sentence in Guarantee(epsilon=0.5).sentences)
 
 
 def test_nothing_spent_changes_nothing() -> None:
@@ -76,11 +66,9 @@ def test_nothing_spent_changes_nothing() -> None:
     assert Guarantee(epsilon=0.0).beliefs[-1] == ("50%", "50.01%")
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace", "declared"])
-def test_neighbours_are_told_apart(neighbours: str) -> None:
-    told = {Guarantee(epsilon=1, neighbours=kind).sentences[0] for kind in ("add-remove", "replace", "declared")}
+def test_neighbours_are_told_apart() -> None:
+    told = {Guarantee(epsilon=1, neighbours=kind).sentences[0] for kind in ("add-remove", "replace", "declared")}  # type: ignore[arg-type]
     assert len(told) == 3
-    assert Guarantee(epsilon=1, neighbours=neighbours).sentences[0] in told  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad", [{"epsilon": -1}, {"epsilon": math.nan}, {"epsilon": 1, "neighbours": "cousins"}])
