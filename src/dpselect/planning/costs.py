@@ -21,8 +21,7 @@ from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import Settings
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.numerics.integral import log_integral
-from dpselect.planning.contender import SparseContender, SparseParameters
-from dpselect.planning.filters import count_runs, make_filter, runs_allowed
+from dpselect.planning.contender import SparseContender, SparseParameters, count_runs, make_filter, runs_allowed
 from dpselect.planning.job import Job
 from dpselect.planning.simulation import RunRule
 from dpselect.privacy.family import QueryFamily

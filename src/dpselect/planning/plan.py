@@ -17,15 +17,7 @@ from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import LAPLACE
-from dpselect.planning.contender import (
-    BY_KEY,
-    SETS,
-    TITLES,
-    Parameter,
-    SparseContender,
-    SparseParameters,
-)
-from dpselect.planning.filters import make_filter
+from dpselect.planning.contender import BY_KEY, SETS, TITLES, Parameter, SparseContender, SparseParameters, make_filter
 from dpselect.planning.job import Asked, family_from
 from dpselect.planning.one_release import calibrated, cost_of, needs_delta, rebuilt, rebuilt_set, spread_of
 from dpselect.planning.prediction import OneRelease, Prediction

@@ -15,9 +15,8 @@ from scipy.optimize import Bounds, differential_evolution
 from dpselect.checks import FloatArray
 from dpselect.composition.ration import Rare, Ration
 from dpselect.mechanisms.above_threshold import Settings
-from dpselect.planning.contender import SparseContender, SparseParameters
+from dpselect.planning.contender import SparseContender, SparseParameters, best_order
 from dpselect.planning.costs import StreamCosts, horizon_costs, needed
-from dpselect.planning.filters import best_order
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.outlook import guarded
