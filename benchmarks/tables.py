@@ -11,9 +11,13 @@
 Of the readings there are three ways over the same file, each in a process of its own with the same threads and memory
 limit, taking turns: ours (``bounded_query``, per meter and day cut and rounded to whole steps, then per day, and a
 noisy maximum); the same shape in bare SQL (``GROUP BY`` meter and day, then day: floating-point sums, nothing checked);
-and one plain ``GROUP BY`` day, which no longer knows whose reading is whose, and so can bound nothing. For CSV, DuckDB
-finds out the types of the bare queries by itself from the rows; ours takes nothing but text, and checks how each is
-written.
+and one plain ``GROUP BY`` day, which no longer knows whose reading is whose, and so can bound nothing.
+
+For CSV the bare queries parse times and numbers too: DuckDB finds out the types from the rows (timestamp and double),
+and its reader gives them typed, taking whatever it can read. Ours takes nothing but text, has DuckDB read it, and makes
+sure of each cell that it is written as the contract says. Of about 340 ns for a row (of 215 for the bare query), writing
+the time again to compare it takes 50 and the pattern of a number 50. Other proofs that DuckDB offers (LIKE, GLOB, other
+patterns, comparing dates and clocks apart) take as long or longer.
 
 The best time of several counts, and its processor time, which other programs on the machine change less; the worst
 memory counts.

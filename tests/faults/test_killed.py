@@ -214,6 +214,43 @@ def test_a_signal_after_the_answer_leaves_the_answer_and_the_exit_code(tables, n
     assert "answer" in json.loads(out)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_key_held_down_is_told_in_one_line(tables, number):
+    with start("peak", tables["csv"]) as child:
+        assert child.stderr.readline() == b"go\n"
+        while child.poll() is None:
+            child.send_signal(number)
+        out, said = child.communicate()
+    assert (child.returncode, out, said.splitlines()[1:]) == (130, b"", [b"done"])
+    assert b"interrupted" in said.splitlines()[0]
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_fails_beside_the_command_is_kept_back(debug):
+    """Python prints where a thread fails, or an object while it is taken down; both may quote rows."""
+    program = """
+import threading
+import dpselect.cli as cli
+
+class Half:
+    def __del__(self):
+        raise ValueError("SECRET")
+
+def fail():
+    raise ValueError("SECRET")
+
+cli._prepare_process()
+Half()
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+"""
+    environment = os.environ | {"DPSELECT_DEBUG": "1"} if debug else None
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, timeout=HANGS).stderr
+    assert said.count(b"SECRET") == (2 if debug else 0)
+    assert debug or not said
+
+
 def test_a_library_that_is_deaf_is_left_after_a_while(tables):
     """The main thread waits inside C, where no handler of Python's runs; it says "go" from there."""
     stuck = (

@@ -21,13 +21,17 @@ _LEAST_MEMORY = 2560 * 2**20
 _PATIENCE = 8
 #: The exit code, once all was said; empty before.
 _said: list[int] = []
+#: The signal that interrupted; empty before.
+_heard: list[int] = []
 
 
 def _prepare_process() -> str | None:
     """What concerns the whole process: being ended politely, and little memory; a line where it cannot go on."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt_once)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may have it ignored
+        signal.signal(signal.SIGINT, _interrupt_once)
     _leave_in_the_end()
-    _heed_lost_interruptions()
+    _keep_tracebacks_back()
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None
@@ -56,19 +60,36 @@ def _leave_in_the_end() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _heed_lost_interruptions() -> None:
-    """Interrupts again where an interruption came while Python took an object down: it prints and forgets those."""
-    told = sys.unraisablehook
+def _interrupt_once(number: int, _: object) -> None:
+    """Ctrl-C, or being asked to end. Held down, it would interrupt what tells of it, until Python tells in its way."""
+    if not _heard:
+        _heard.append(number)
+        raise KeyboardInterrupt
+
+
+def _keep_tracebacks_back() -> None:
+    """What Python prints of its own accord, while it takes objects down and where a thread fails, may quote rows.
+
+    It prints and forgets interruptions that come while it takes an object down: they are made once more.
+    """
+    hook, thread_hook = sys.unraisablehook, threading.excepthook
+
+    def again() -> None:
+        _thread.interrupt_main(signal.Signals(_heard.pop()) if _heard else signal.SIGINT)
 
     def heed(lost: UnraisableHookArgs) -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt):
-            told(lost)
-            return
-        again = threading.Timer(0.01, _thread.interrupt_main)
-        again.daemon = True
-        again.start()
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            later = threading.Timer(0.01, again)
+            later.daemon = True
+            later.start()
+        elif os.environ.get("DPSELECT_DEBUG"):
+            hook(lost)
 
-    sys.unraisablehook = heed
+    def failed(thread: threading.ExceptHookArgs) -> None:
+        if os.environ.get("DPSELECT_DEBUG"):
+            thread_hook(thread)
+
+    sys.unraisablehook, threading.excepthook = heed, failed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -153,16 +153,16 @@ def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 
     SQLite calls functions of Python's for each row, and takes an interruption in one of them for a failure of it.
     """
-    heard: list[int] = []
+    heard: list[signal.Signals] = []
 
     def hear(number: int, _: object) -> None:
-        heard.append(number)
+        heard.append(signal.Signals(number))
         end()
 
-    before = {}
+    before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is signal.default_int_handler:
+            if callable(signal.getsignal(number)):
                 before[number] = signal.signal(number, hear)
     try:
         yield
@@ -173,6 +173,7 @@ def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
     if heard:
+        before[heard[0]](heard[0], None)  # which raises, as a rule
         raise KeyboardInterrupt
 
 
@@ -209,14 +210,15 @@ def watched(table: Any, progress: Progress | None, *, seconds: float = 0.2) -> I
             if 0 <= share <= 100:
                 progress(share / 100)
 
-    progress(0.0)
     watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
     try:
+        progress(0.0)
+        watcher.start()
         yield
     finally:
         done.set()
-        watcher.join()
+        if watcher.ident is not None:
+            watcher.join()
         _set(connection, **before)  # the connection may be the user's: it is left as it was found
     progress(1.0)
 
