@@ -15,7 +15,7 @@ and one plain ``GROUP BY`` day, which no longer knows whose reading is whose, an
 
 For CSV the bare queries parse times and numbers too: DuckDB finds out the types from the rows (timestamp and double),
 and its reader gives them typed, taking whatever it can read. Ours takes nothing but text, has DuckDB read it, and makes
-sure of each cell that it is written as the contract says. Of about 340 ns for a row (of 215 for the bare query), writing
+sure of each cell that it is written as the contract says. Of some 340 ns for a row (215 for the bare query), writing
 the time again to compare it takes 50 and the pattern of a number 50. Other proofs that DuckDB offers (LIKE, GLOB, other
 patterns, comparing dates and clocks apart) take as long or longer.
 
