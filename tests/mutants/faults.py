@@ -545,28 +545,28 @@ FAULTS = [
     # Rations.
     fault(
         "a rationed answer is charged half",
-        PAID_RUN,
+        "composition/ration.py",
         "paid + in_units(upward(self._delta / Fraction(scale)))",
         "paid + in_units(upward(self._delta / Fraction(scale) / 2))",
         RATION,
     ),
     fault(
         "rationed answers of a general family pay as monotone ones",
-        PAID_RUN,
+        "composition/ration.py",
         "each = relative_shift(watcher.family.monotone)",
         "each = 1",
         RATION,
     ),
     fault(
         "a rationed budget pays for the common answer",
-        PAID_RUN,
+        "composition/ration.py",
         """        rare = above if self._ration.rare == "above" else below\n        return round_up""",
         """        rare = below if self._ration.rare == "above" else above\n        return round_up""",
         RATION,
     ),
     fault(
         "the threshold of a rationed budget is free",
-        PAID_RUN,
+        "composition/ration.py",
         "return round_up(self._first + self._ladder[rare])",
         "return round_up(self._ladder[rare])",
         RATION,

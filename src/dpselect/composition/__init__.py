@@ -13,12 +13,12 @@ filter                            promise                                       
 ================================  ==========================================================  ====================
 """
 
+from dpselect.composition.budgeted_run import RunRecord
 from dpselect.composition.declared import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.filter import Filter
 from dpselect.composition.odometer import Odometer
 from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import SparseVector
-from dpselect.composition.transcript import RunRecord
 
 __all__ = [
     "AdvancedFilter",

@@ -1,32 +1,111 @@
-"""A run under a budget: it holds the filter while it is open, and each question is put only if every answer fits."""
+"""A run under a budget: it holds the filter while it is open, and each question is put only if every answer fits.
+
+What runs answered and cost goes into a transcript.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any, NamedTuple
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.checks import FloatArray
-from dpselect.composition.exact_sum import in_units, round_down, round_up
+from dpselect.composition.exact_sum import in_units
 from dpselect.composition.filter import Filter, HeldRun, Watcher
 from dpselect.composition.loss_table import LossTable
-from dpselect.composition.ration import Ration
-from dpselect.composition.transcript import RunRecord
-from dpselect.errors import BudgetExhausted, StateRefused
+from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.run import Reach, Run, worst_loss
 from dpselect.noise.entropy import Entropy
-from dpselect.noise.inputs import FloatScores
-from dpselect.noise.scan import NoisyThreshold
-from dpselect.privacy.classical import upward
-from dpselect.privacy.family import relative_shift
+
+if TYPE_CHECKING:
+    from dpselect.composition.ration import Ration
 
 #: Of two losses of one mechanism the one that is larger by theorem comes out larger, to within this factor.
 ROUNDING = 1.0 + 1e-9
 _NO_REACH = Reach(below=-1, above=-1, final=True)
+
+
+class RunRecord(NamedTuple):
+    """What one run answered and cost: public, like the answers."""
+
+    below: int
+    above: int
+    epsilon: float
+
+
+class Transcript:
+    """The public side of an interaction: a few numbers per run and one per ⊤, whatever the number of questions.
+
+    Examples
+    --------
+    >>> transcript = Transcript()
+    >>> transcript.answer(False)
+    >>> transcript.answer_many(np.array([False, True]), tops=1)
+    >>> transcript.end_run(RunRecord(below=2, above=1, epsilon=0.25))
+    >>> transcript.questions, transcript.tops.tolist(), transcript.ended == in_units(0.25)
+    (3, [2], True)
+    """
+
+    def __init__(self, *, questions: int = 0, ended: int = 0) -> None:
+        self.questions = questions
+        self._tops = array("q")
+        #: Three doubles per run (counts stay below 2^53), written in one step.
+        self._records = array("d")
+        #: How many runs ended. Read and compared by others in one step, so an attribute and no property.
+        self.ended_runs = 0
+        #: How many of the records are in the sum, and the sum: replaced together.
+        self._summed = 0, ended
+
+    @property
+    def tops(self) -> NDArray[np.int64]:
+        """Which questions were answered ⊤, counted from 0."""
+        return np.array(self._tops, dtype=np.int64)
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """The runs that ended, in order."""
+        records = iter(self._records[: 3 * self.ended_runs])
+        return tuple(
+            RunRecord(int(below), int(above), epsilon)
+            for below, above, epsilon in zip(records, records, records, strict=True)
+        )
+
+    @property
+    def ended(self) -> int:
+        """What the runs that ended cost, in multiples of 2^-1074."""
+        count, total = self._summed
+        now = self.ended_runs
+        if count < now:
+            total += sum(map(in_units, self._records[3 * count + 2 : 3 * now : 3]))
+            self._summed = now, total
+        return total
+
+    def answer(self, above: bool) -> None:
+        """Write down one answer."""
+        place = self.questions
+        self.questions = place + 1
+        if above:
+            self._tops.append(place)
+
+    def answer_many(self, above: NDArray[np.bool_], *, tops: int) -> None:
+        """Write down answers in order, ``tops`` of them ⊤."""
+        place = self.questions
+        self.questions = place + len(above)
+        if tops == 0:
+            return
+        if tops == 1 and above[-1]:  # the usual end of a run, without a search
+            self._tops.append(place + len(above) - 1)
+            return
+        self._tops.frombytes((np.flatnonzero(above) + place).astype(np.int64).tobytes())
+
+    def end_run(self, run: RunRecord, *, place: int | None = None) -> None:
+        """Write down a run that ended; with its ``place``, twice is as good as once."""
+        at = self.ended_runs if place is None else place
+        self._records[3 * at : 3 * at + 3] = array("d", run)
+        # In one step: whoever came in between has written this very run down, and perhaps others after it.
+        if self.ended_runs == at: self.ended_runs = at + 1  # noqa: E701 # fmt: skip
 
 
 class RunPlan(NamedTuple):
@@ -127,96 +206,6 @@ class BudgetedRun(Run):
             self._record = self.record()
         self.held.settle(self._record.epsilon)
         return self._record
-
-
-class RationedRun(BudgetedRun):
-    """A run in which each question has a scale of its own; otherwise like any other run under a filter."""
-
-    def __init__(self, plan: RunPlan, ration: Ration, *, filter: Filter) -> None:
-        super().__init__(plan, filter=filter)
-        self._ration, watcher = ration, plan.watcher
-        each = relative_shift(watcher.family.monotone)
-        self._delta = Fraction(watcher.family.sensitivity) * each
-        self._first = in_units(upward(Fraction(watcher.family.sensitivity) / Fraction(watcher.scales[0])))
-        self._purse = 0
-        #: What the first 0, 1, … ⊤ cost together; the last of them is the one that may come next.
-        self._ladder: tuple[int, ...] = (0,)
-        #: The counts that the next question was priced for, and the noisy threshold at that price.
-        self._offer: tuple[Any, NoisyThreshold] | None = None
-        self._entropy: Entropy | None = None
-
-    def begin(self, *, entropy: Entropy) -> None:
-        """Take hold of the filter's budget, draw the noise of the threshold and price the first question."""
-        self._purse = in_units(self._filter.remaining)
-        self._entropy = entropy
-        super().begin(entropy=entropy)
-        self._reach = Reach(below=-1, above=-1, final=False)
-        self.make_room()
-
-    def _price(self, below: int, above: int) -> float:
-        if below + above == 0:
-            return 0.0
-        rare = above if self._ration.rare == "above" else below
-        return round_up(self._first + self._ladder[rare])
-
-    def make_room(self) -> None:
-        """Price the next question and make sure that it fits; raises ``BudgetExhausted`` where it does not."""
-        counts = self._counts
-        below, above, due, _ = counts
-        if due:
-            raise StateRefused("this run was interrupted and answers no more; start a new one")
-        rare = above if self._ration.rare == "above" else below
-        paid = self._ladder[rare]
-        left = round_down(max(0, self._purse - self._first - paid))
-        price = float(self._ration.price(below + above, rare, left=left))
-        scale = float(self._delta) / price if price > 0.0 else math.inf
-        if not 0.0 < scale < math.inf:
-            raise self._over(math.nextafter(0.0, 1.0))
-        ladder = (*self._ladder[: rare + 1], paid + in_units(upward(self._delta / Fraction(scale))))
-        offer = counts, self._at(scale)
-        # In one step: a signal handler that asked in the meantime has its own price in the sums.
-        if self._counts is counts: self._ladder, self._offer = ladder, offer  # noqa: E701 # fmt: skip
-        worst = worst_loss(self._price, below, above, 1, 1)
-        if not self.held.reach_for(worst):
-            raise self._over(worst)
-        self._reach = Reach(below=below, above=above, final=False)
-
-    def _at(self, scale: float) -> NoisyThreshold:
-        """The same noisy threshold, for questions with noise of this scale."""
-        watcher, line = self.plan.watcher, self._line
-        if line is None or self._entropy is None:
-            raise StateRefused("this run has not begun")
-        of_line = watcher.scales[0]
-        moved = float(watcher.offset(of_line, scale)) + self._ration.lean * scale
-        level = watcher.threshold if self._ration.rare == "above" else -watcher.threshold
-        return line.rescaled(level + moved, scale_query=scale)
-
-    def put(self, number: float | Fraction) -> bool:
-        """One answer, at the price that was set for it."""
-        counts, offer = self._counts, self._offer
-        below, above, _, _ = counts
-        if offer is None or offer[0] is not counts:
-            raise StateRefused("no room was made for this question; it was not asked")
-        self._in_service(counts, 1, 1)
-        found = offer[1].ask(number) if self._ration.rare == "above" else not offer[1].ask(-number)
-        self._answered(below + (not found), above + found)
-        return found
-
-    def put_many(self, numbers: FloatArray | FloatScores | Sequence[Fraction]) -> tuple[NDArray[np.bool_], int]:
-        """The answer to the first: the price of the next depends on it."""
-        number: Any = numbers.exact(0) if isinstance(numbers, FloatScores) else numbers[0]
-        found = self.put(number if isinstance(number, Fraction) else float(number))
-        return np.array([found]), int(found)
-
-    def _over(self, worst: float) -> BudgetExhausted:
-        spent = self.spent
-        return BudgetExhausted(
-            f"the next question could bring this run to {worst!r} and does not fit: {self._filter.spent!r} of "
-            f"{self._filter.limit!r} is spent outside it, and {spent!r} in it; nothing was spent on it",
-            spent=min(self._filter.limit, self._filter.spent + spent),
-            budget=self._filter.limit,
-            next_cost=worst,
-        )
 
 
 def check_fits(plan: RunPlan, filter: Filter) -> None:

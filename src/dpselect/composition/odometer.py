@@ -21,8 +21,8 @@ from dpselect.noise.entropy import owned_here, process
 from dpselect.privacy.loss import Loss, RealisedLoss
 
 if TYPE_CHECKING:
+    from dpselect.composition.budgeted_run import RunRecord
     from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.composition.transcript import RunRecord
 
 
 @dataclass

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import flag, one, positive, refuse
-from dpselect.composition.budgeted_run import BudgetedRun, RationedRun, RunPlan, check_fits
+from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, RunRecord, Transcript, check_fits
 from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.composition.filter import Filter, Watcher, check_watcher, forked
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.ration import Ration
+from dpselect.composition.ration import Ration, RationedRun
 from dpselect.composition.realised import PureFilter
-from dpselect.composition.transcript import RunRecord, Transcript
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.mechanism import Noise, noise_of
 from dpselect.mechanisms.values import Clip, Clipper, OutsidePolicy

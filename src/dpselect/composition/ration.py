@@ -10,13 +10,27 @@ often than expected, each of them gets less.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, counts, finite, non_negative, one, pair, positive, refuse
+from dpselect.composition.budgeted_run import BudgetedRun, RunPlan
+from dpselect.composition.exact_sum import in_units, round_down, round_up
+from dpselect.composition.filter import Filter
+from dpselect.errors import BudgetExhausted, StateRefused
+from dpselect.mechanisms.run import Reach, worst_loss
+from dpselect.noise.entropy import Entropy
+from dpselect.noise.inputs import FloatScores
+from dpselect.noise.scan import NoisyThreshold
+from dpselect.privacy.classical import upward
+from dpselect.privacy.family import relative_shift
 
 #: Which answer is paid for: the one that is expected to be the rarer.
 Rare: TypeAlias = Literal["above", "below"]
@@ -124,3 +138,93 @@ class Ration:
 
     def _with_room(self, number: Any) -> Any:
         return number + np.sqrt(self.together * number) + 1.0
+
+
+class RationedRun(BudgetedRun):
+    """A run in which each question has a scale of its own; otherwise like any other run under a filter."""
+
+    def __init__(self, plan: RunPlan, ration: Ration, *, filter: Filter) -> None:
+        super().__init__(plan, filter=filter)
+        self._ration, watcher = ration, plan.watcher
+        each = relative_shift(watcher.family.monotone)
+        self._delta = Fraction(watcher.family.sensitivity) * each
+        self._first = in_units(upward(Fraction(watcher.family.sensitivity) / Fraction(watcher.scales[0])))
+        self._purse = 0
+        #: What the first 0, 1, … ⊤ cost together; the last of them is the one that may come next.
+        self._ladder: tuple[int, ...] = (0,)
+        #: The counts that the next question was priced for, and the noisy threshold at that price.
+        self._offer: tuple[Any, NoisyThreshold] | None = None
+        self._entropy: Entropy | None = None
+
+    def begin(self, *, entropy: Entropy) -> None:
+        """Take hold of the filter's budget, draw the noise of the threshold and price the first question."""
+        self._purse = in_units(self._filter.remaining)
+        self._entropy = entropy
+        super().begin(entropy=entropy)
+        self._reach = Reach(below=-1, above=-1, final=False)
+        self.make_room()
+
+    def _price(self, below: int, above: int) -> float:
+        if below + above == 0:
+            return 0.0
+        rare = above if self._ration.rare == "above" else below
+        return round_up(self._first + self._ladder[rare])
+
+    def make_room(self) -> None:
+        """Price the next question and make sure that it fits; raises ``BudgetExhausted`` where it does not."""
+        counts = self._counts
+        below, above, due, _ = counts
+        if due:
+            raise StateRefused("this run was interrupted and answers no more; start a new one")
+        rare = above if self._ration.rare == "above" else below
+        paid = self._ladder[rare]
+        left = round_down(max(0, self._purse - self._first - paid))
+        price = float(self._ration.price(below + above, rare, left=left))
+        scale = float(self._delta) / price if price > 0.0 else math.inf
+        if not 0.0 < scale < math.inf:
+            raise self._over(math.nextafter(0.0, 1.0))
+        ladder = (*self._ladder[: rare + 1], paid + in_units(upward(self._delta / Fraction(scale))))
+        offer = counts, self._at(scale)
+        # In one step: a signal handler that asked in the meantime has its own price in the sums.
+        if self._counts is counts: self._ladder, self._offer = ladder, offer  # noqa: E701 # fmt: skip
+        worst = worst_loss(self._price, below, above, 1, 1)
+        if not self.held.reach_for(worst):
+            raise self._over(worst)
+        self._reach = Reach(below=below, above=above, final=False)
+
+    def _at(self, scale: float) -> NoisyThreshold:
+        """The same noisy threshold, for questions with noise of this scale."""
+        watcher, line = self.plan.watcher, self._line
+        if line is None or self._entropy is None:
+            raise StateRefused("this run has not begun")
+        of_line = watcher.scales[0]
+        moved = float(watcher.offset(of_line, scale)) + self._ration.lean * scale
+        level = watcher.threshold if self._ration.rare == "above" else -watcher.threshold
+        return line.rescaled(level + moved, scale_query=scale)
+
+    def put(self, number: float | Fraction) -> bool:
+        """One answer, at the price that was set for it."""
+        counts, offer = self._counts, self._offer
+        below, above, _, _ = counts
+        if offer is None or offer[0] is not counts:
+            raise StateRefused("no room was made for this question; it was not asked")
+        self._in_service(counts, 1, 1)
+        found = offer[1].ask(number) if self._ration.rare == "above" else not offer[1].ask(-number)
+        self._answered(below + (not found), above + found)
+        return found
+
+    def put_many(self, numbers: FloatArray | FloatScores | Sequence[Fraction]) -> tuple[NDArray[np.bool_], int]:
+        """The answer to the first: the price of the next depends on it."""
+        number: Any = numbers.exact(0) if isinstance(numbers, FloatScores) else numbers[0]
+        found = self.put(number if isinstance(number, Fraction) else float(number))
+        return np.array([found]), int(found)
+
+    def _over(self, worst: float) -> BudgetExhausted:
+        spent = self.spent
+        return BudgetExhausted(
+            f"the next question could bring this run to {worst!r} and does not fit: {self._filter.spent!r} of "
+            f"{self._filter.limit!r} is spent outside it, and {spent!r} in it; nothing was spent on it",
+            spent=min(self._filter.limit, self._filter.spent + spent),
+            budget=self._filter.limit,
+            next_cost=worst,
+        )

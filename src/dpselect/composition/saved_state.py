@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from dpselect.checks import counts, one, refuse
 from dpselect.composition import declared, realised
+from dpselect.composition.budgeted_run import RunRecord
 from dpselect.composition.costs import plain_cost
 from dpselect.composition.exact_sum import read_units
 from dpselect.composition.filter import Filter, State, check_watcher
 from dpselect.composition.loss_table import loss_table
-from dpselect.composition.transcript import RunRecord
 from dpselect.errors import DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.mechanism import Noise

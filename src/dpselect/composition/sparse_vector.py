@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.composition.budgeted_run import Transcript
 from dpselect.composition.filter import State, forked
 from dpselect.composition.many import run_sparse_vectors
 from dpselect.composition.paid_runs import PaidRuns
 from dpselect.composition.saved_state import SavedVector, signed, verified
-from dpselect.composition.transcript import Transcript
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.values import PrivateValues
