@@ -90,7 +90,7 @@ def _shown(value: object) -> str:
         text = str(value) if isinstance(value, Fraction) else repr(value[:100] if isinstance(value, str) else value)
     except Exception:  # a value may be anything, and so may what its repr does
         text = f"a {type(value).__name__}"
-    text = without_secrets(text)
+    text = without_secrets(text).replace("\n", " ")
     return text if len(text) <= 80 else text[:77] + "..."
 
 

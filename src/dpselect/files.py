@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpselect.errors import SourceError
+from dpselect.errors import SourceError, refuse
+from dpselect.secrets import shown
 
 #: How every page of this package begins; a page that begins otherwise is somebody else's.
 PAGE_MARK = "<!DOCTYPE html>\n<!-- Made with dpselect -->\n"
@@ -198,16 +199,18 @@ def _written(value: Any) -> str:
 
 def read_document(path: Path | str) -> dict[str, Any]:
     """A TOML document, or a JSON one where the name ends so."""
+    if not isinstance(path, str | os.PathLike):
+        raise refuse("path", path, "the name of a file")
     place = Path(path)
     try:
         text = place.read_text(encoding="utf-8")
         found = json.loads(text) if place.suffix == ".json" else tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as failure:
-        raise SourceError(f"cannot read {str(path)!r} ({failure})") from None
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as failure:
-        raise SourceError(f"{str(path)!r} is not a TOML or JSON document: {failure}") from None
+        raise SourceError(f"{shown(path)} is not a TOML or JSON document: {failure}") from None
+    except (OSError, ValueError) as failure:  # no UTF-8 text, or a name that no file can have
+        raise SourceError(f"cannot read {shown(path)} ({getattr(failure, 'strerror', None) or 'no text'})") from None
     if not isinstance(found, dict):
-        raise SourceError(f"{str(path)!r} must hold a table of names and values")
+        raise SourceError(f"{shown(path)} must hold a table of names and values")
     return found
 
 

@@ -6,9 +6,11 @@ Calls fit the callable's signature; what is odd is the values. A call that does 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import io
 import math
+import pkgutil
 import random
 import signal
 import tempfile
@@ -36,6 +38,8 @@ FILTERS = [
     dp.ZCDPFilter(1.0),
     dp.GaussianFilter(1.0),
 ]
+EXPONENTIAL = dp.ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0)
+RATIONED = dp.SparseVector(EXPONENTIAL, budget=1.0, resample=False, ration=Ration(questions=9, expected=(2.0,)))
 ODD = [None, True, 0, 1, -1, 3, 2.5, -0.0, math.nan, math.inf, -math.inf, 10**400, 5e-324, 1e308, "", "x", "nan", "\0"]
 ODD += ["x" * 10_000, b"x", [], [1], [[1, 2], [3]], (), {}, {"a": 1}, set(), object(), len, int, Exception("x"), 1j]
 ODD += [
@@ -60,16 +64,27 @@ BOOKS = [
 ]
 
 
+def rooms():
+    """The package and every room of it that says what is public; the paper's runs need its data."""
+    for name in ["dpselect", *(f"dpselect.{room.name}" for room in pkgutil.iter_modules(dp.__path__) if room.ispkg)]:
+        if name not in ("dpselect.paper", "dpselect.cli", "dpselect.demo"):
+            module = importlib.import_module(name)
+            if hasattr(module, "__all__"):
+                yield module
+
+
 def callables():
     """Every public function and class, and the public methods of objects made rightly."""
     found = {"Ration": Ration}
-    for module in (dp, tables, ledger):
+    for module in rooms():
         for name in module.__all__:
             thing = getattr(module, name)
             made_to_be_raised = inspect.isclass(thing) and issubclass(thing, BaseException)
             if (
                 callable(thing)
+                and thing not in found.values()
                 and not made_to_be_raised
+                and not inspect.isabstract(thing)
                 and thing not in (dp.Verdict, ledger.Ledger, ledger.LedgerFilter)  # made by their own methods
                 and not getattr(thing, "_is_protocol", False)
             ):
@@ -79,13 +94,15 @@ def callables():
         dp.GaussianNoisyMax(FAMILY, sigma=1.0),
         WATCHER,
         dp.LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0),
-        dp.ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0),
+        EXPONENTIAL,
         dp.ExponentialMechanism(FAMILY, scale=1.0),
         dp.PermuteAndFlip(FAMILY, scale=1.0),
         dp.LaplaceNoisyMax(FAMILY, scale=1.0),
         *FILTERS,
         dp.Odometer(),
+        dp.SetAboveThreshold(FAMILY, threshold=0.5, scale=1.0, scale_threshold=1.0),
         dp.SparseVector(WATCHER, budget=1.0),
+        RATIONED,
         WATCHER.start(),
         tables.Calendar("2013-01-01", "2013-01-31"),
         tables.Cycle("2013-01-01", "2013-01-31", every="weekday"),
@@ -98,7 +115,8 @@ def callables():
         for name in dir(thing):
             static = isinstance(inspect.getattr_static(thing, name), staticmethod)
             if not name.startswith("_") and name not in CHECKED and (static or inspect.ismethod(getattr(thing, name))):
-                found[f"{type(thing).__name__}.{name}"] = getattr(thing, name)
+                rationed = "rationed " if thing is RATIONED else ""
+                found[f"{rationed}{type(thing).__name__}.{name}"] = getattr(thing, name)
     return found
 
 

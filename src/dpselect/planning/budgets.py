@@ -215,12 +215,22 @@ def enough(will_do: Callable[[float], bool], *, start: float, doublings: int = 1
 
 def promising(job: Job) -> tuple[str, ...]:
     """All that can promise it: what may be asked for by name."""
+    if not isinstance(job, Job):
+        raise refuse("job", job, "a Job, which says what is asked")
     approximate = job.delta > 0
     if job.asked == "largest":
         return tuple(key for key in (*SELECTIONS, *RELEASES) if approximate or not needs_delta(key))
     sparse = [one.key for one in SPARSE if approximate or not one.approximate]
     at_once = SETS if job.whole else ()
     return (*at_once, *sparse, *(key for key in RELEASES if approximate or not needs_delta(key)))
+
+
+def check_names(contenders: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of contenders; none where nothing was said."""
+    named = () if contenders is None else contenders
+    if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
+        raise refuse("contenders", contenders, "a list of names, such as ['permute-and-flip']")
+    return tuple(named)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,11 +274,11 @@ def frontier(
     on_progress
         Called with the share done.
     """
-    centre = job.epsilon or 1.0
-    chosen = np.asarray(epsilons if epsilons is not None else centre * np.exp2(np.arange(-3.0, 4.0)))
-    budgets = sorted(float(one) for one in np.atleast_1d(positive("epsilons", chosen)))
     possible = promising(job)
-    keys = [key for key in (contenders or _SHOWN) if key in possible]
+    keys = [key for key in (check_names(contenders) or _SHOWN) if key in possible]
+    centre = job.epsilon or 1.0
+    chosen = epsilons if epsilons is not None else centre * np.exp2(np.arange(-3.0, 4.0))
+    budgets = sorted(float(one) for one in np.atleast_1d(positive("epsilons", chosen)))
     lines: dict[str, tuple[Plan, ...]] = {}
     for place, key in enumerate(keys):
         contender, line = Contender(job, key, seed=seed), []

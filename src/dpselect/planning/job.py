@@ -85,7 +85,7 @@ class Job:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        if self.asked not in get_args(Asked):
+        if not isinstance(self.asked, str) or self.asked not in get_args(Asked):
             raise refuse("asked", self.asked, "one of " + ", ".join(get_args(Asked)))
         if not isinstance(self.family, QueryFamily):
             raise refuse("family", self.family, "a QueryFamily")

@@ -18,6 +18,7 @@ import numpy as np
 from dpselect.checks import FloatArray, finite, positive, refuse
 from dpselect.errors import NotPublic, SourceError
 from dpselect.privacy.family import QueryFamily
+from dpselect.secrets import shown
 
 ModelKind: TypeAlias = Literal["worst-case", "uniform", "seasonal"]
 
@@ -253,15 +254,18 @@ def read_profile(path: Path | str, *, public: bool, column: str | None = None, m
     """
     if public is not True:
         raise NotPublic(_NOT_PUBLIC)
+    if not isinstance(path, str | Path):
+        raise refuse("path", path, "the name of a file")
     place = Path(path)
     try:
         text = place.read_text(encoding="utf-8-sig")
         values = _numbers_in(text, column=column, is_json=place.suffix == ".json")
     except (OSError, UnicodeDecodeError) as failure:
-        raise SourceError(f"cannot read the profile {str(path)!r} ({failure})") from None
+        why = getattr(failure, "strerror", None) or "it is no UTF-8 text"
+        raise SourceError(f"cannot read the profile {shown(path)} ({why})") from None
     except (ValueError, KeyError) as failure:
         raise SourceError(
-            f"the profile {str(path)!r} must hold one number per line, a JSON list, or the CSV column named; {failure}"
+            f"the profile {shown(path)} must hold one number per line, a JSON list, or the CSV column named; {failure}"
         ) from None
     scale = 1.0 if maximum is None else float(positive("maximum", maximum))
     return Profile(tuple(value / scale for value in values), public=True)

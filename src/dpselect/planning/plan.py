@@ -83,8 +83,8 @@ class Plan:
     unit: float | None = None
 
     def __post_init__(self) -> None:
-        if self.contender not in TITLES:
-            raise refuse("contender", self.contender, "one of " + ", ".join(TITLES))
+        if not isinstance(self.contender, str) or self.contender not in TITLES:
+            raise refuse("contender", self.contender, "one that contenders_for names, such as permute-and-flip")
         if (self.asked == "crossings") != (self.threshold is not None):
             raise refuse("threshold", self.threshold, "given for crossings, and only then")
         if self.sparse is not None and self.threshold is None:

@@ -21,6 +21,7 @@ from dpselect.planning.budgets import (
     Contender,
     beats,
     cheapest_plans,
+    check_names,
     promising,
     smallest_useful_epsilon,
 )
@@ -140,7 +141,7 @@ def compare(
     >>> print(found.advice)
     Permute-and-flip answers this best: the very largest 2% of the time, with noise an 8th of what ...
     """
-    chosen = tuple(contenders_for(job) if contenders is None else contenders)
+    chosen = contenders_for(job) if contenders is None else check_names(contenders)
     refused = [key for key in chosen if key not in promising(job)]
     if refused or not chosen:
         raise refuse("contenders", refused or chosen, "among " + ", ".join(promising(job)))
