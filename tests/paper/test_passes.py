@@ -20,7 +20,7 @@ from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThresh
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.paper.passes import Passes, f1_scores, simulated
+from dpselect.paper.passes import Passes, f1_scores, run_passes
 from dpselect.privacy.family import QueryFamily
 
 VALUES = 0.5 + 0.4 * np.sin(np.arange(60) / 3)
@@ -37,7 +37,7 @@ def sparse_vector(watch: GaussianAboveThreshold, *, budget: float, seed: int, re
 
 def answers_of(watch: AboveThreshold, values: ArrayLike, *, passes: int = 40_000, fresh: bool = True) -> np.ndarray:
     generator = np.random.default_rng(1)
-    return simulated([watch], values=np.array(values), passes=passes, fresh=fresh, generator=generator)[0].verdicts
+    return run_passes([watch], values=np.array(values), passes=passes, fresh=fresh, generator=generator)[0].verdicts
 
 
 def asked(svt: SparseVector) -> np.ndarray:

@@ -27,7 +27,7 @@ from dpselect.paper.passes import (
     most_rounds,
     reserve_of,
     run_curve,
-    simulated,
+    run_passes,
 )
 from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
@@ -96,12 +96,12 @@ def _measure(part: Part, series: Series) -> Iterator[Row]:
         return found | {"f1": f1, "share": stop / len(series.values)}
 
     settings = [gaussian(family, threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
-    for passes in simulated(settings, **noise):
+    for passes in run_passes(settings, **noise):
         stops = _stops(passes, series=series, epsilon=epsilon)
         yield from (row(kind, passes.watch.scales[0], passes, stop) for kind, stop in stops.items())
     for guess in part["guesses"]:
         laplace = LaplaceAboveThreshold.calibrated(family, threshold=threshold, epsilon=epsilon, above=guess)
-        (passes,) = simulated([laplace], **noise, fresh=False)
+        (passes,) = run_passes([laplace], **noise, fresh=False)
         yield row("Laplace", guess, passes, passes.tops_days(tops=guess))
 
 
@@ -225,7 +225,7 @@ def _capped(part: Part, series: Series) -> Iterator[Row]:
     curve, noise = run_curve(watch), {"values": series.values, "passes": part["runs"]}
     shift, generator = delta * math.sqrt(1 / watch.sigma_threshold**2 + 4 / watch.sigma_query**2), generator_of(part)
     for cap in part["caps"]:
-        (passes,) = simulated([watch], **noise, generator=generator, cap=cap)
+        (passes,) = run_passes([watch], **noise, generator=generator, cap=cap)
         rounds = passes.runs()[-1]
         each = max(float(watch.loss(cap - 1, 1)), float(watch.loss(cap, 0)))
         profile: Any = [selection_epsilon(delta / (2 * n), shift=shift, outputs=cap + 1) for n in rounds.tolist()]

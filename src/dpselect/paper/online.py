@@ -15,7 +15,7 @@ from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.paper import published
 from dpselect.paper.datasets import Series
 from dpselect.paper.figure import Figure, Part, Row, Size, Table, generator_of, interval, series_in
-from dpselect.paper.passes import f1_scores, gaussian, simulated
+from dpselect.paper.passes import f1_scores, gaussian, run_passes
 from dpselect.paper.published import ACCOUNTINGS, LCL_SIGMAS, UCI_SIGMAS, Panel, published_part
 from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.family import QueryFamily
@@ -65,7 +65,7 @@ def mean_rows(
 ) -> Iterator[Row]:
     """Per setting, its scales and range, with F1, realised ε and the budget needed as means over the passes."""
     truth = series.values >= settings[0].threshold
-    for passes in simulated(settings, values=series.values, passes=runs, fresh=fresh, generator=generator):
+    for passes in run_passes(settings, values=series.values, passes=runs, fresh=fresh, generator=generator):
         (scale, scale_query), family, costs = passes.watch.scales, passes.watch.family, passes.costs()
         row = {"sigma_threshold": scale, "ratio": scale_query / scale, "lower": family.lower, "upper": family.upper}
         row |= {"f1": f1_scores(passes.verdicts, truth=truth).mean()}

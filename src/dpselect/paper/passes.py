@@ -37,7 +37,7 @@ def gaussian(
     return GaussianAboveThreshold(family, threshold=threshold, sigma_threshold=sigma, sigma_query=ratio * sigma)
 
 
-def simulated(
+def run_passes(
     watches: Sequence[AboveThreshold],
     *,
     values: FloatArray,

@@ -18,7 +18,7 @@ import pandas as pd
 from dpselect.checks import FloatArray
 from dpselect.paper.datasets import Series
 from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, series_in
-from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, run_curve, simulated
+from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, run_curve, run_passes
 from dpselect.paper.style import COLOURS, legend, panels
 
 #: Accountings of the published settings: marker and name.
@@ -58,7 +58,7 @@ def measure(part: Part, series: Series) -> Iterator[Row]:
     """F1 and ε under every accounting, per σ_X and pass: queries in [0, 1], threshold drawn anew after every ⊤."""
     threshold, runs = part["threshold"], part["runs"]
     settings = [gaussian(series.family(), threshold=threshold, sigma=sigma) for sigma in part["sigmas"]]
-    for passes in simulated(settings, values=series.values, passes=runs, generator=generator_of(part)):
+    for passes in run_passes(settings, values=series.values, passes=runs, generator=generator_of(part)):
         rounds, costs = _costs(passes, series, by_day=False)
         row = {"threshold": threshold, "sigma_threshold": passes.watch.scales[0], "passed": np.arange(runs)}
         row |= {"rounds": rounds, "f1": f1_scores(passes.verdicts, truth=series.values >= threshold)}
@@ -215,7 +215,7 @@ SEPARATION = Figure(
 def _by_day(part: Part, series: Series) -> Iterator[Row]:
     """Mean and the middle 90% of the passes, by day and accounting."""
     watch = gaussian(series.family(), threshold=part["threshold"], sigma=part["sigma"])
-    (passes,) = simulated([watch], values=series.values, passes=part["runs"], generator=generator_of(part))
+    (passes,) = run_passes([watch], values=series.values, passes=part["runs"], generator=generator_of(part))
     runs, costs = _costs(passes, series, by_day=True)
     row = {"threshold": part["threshold"], "sigma_threshold": part["sigma"]}
     row |= {"day": np.arange(1, len(series.values) + 1), "rounds": runs.mean(axis=1)}

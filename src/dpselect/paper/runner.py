@@ -164,7 +164,7 @@ def _numbers(table: Table, path: Path) -> str:
     _keep(table, path)
     names = [str(name).replace("sigma_threshold", "σ_X") for name in table.columns]
     names = [name if _SUBSCRIPT.search(name) else name.replace("_", " ") for name in names]
-    rows = [[shown(value) for value in row] for row in table.itertuples(index=False)]
+    rows = [[cell(value) for value in row] for row in table.itertuples(index=False)]
     told = table_html(names, rows, kind="numbers", told=_text)
     return f'<details open><summary>Numbers</summary><div class="scroll">{told}</div></details>'
 
@@ -253,10 +253,10 @@ def _text(text: str) -> str:
     return _SUBSCRIPT.sub(r"\1<sub>\2</sub>", escape(text))
 
 
-def shown(value: Any) -> str:
+def cell(value: Any) -> str:
     """A cell as people read it.
 
-    >>> shown(0.123456), shown(365.0), shown("UCI"), shown(float("inf"))
+    >>> cell(0.123456), cell(365.0), cell("UCI"), cell(float("inf"))
     ('0.1235', '365', 'UCI', 'never')
     """
     if not isinstance(value, float):

@@ -34,7 +34,7 @@ from dpselect.paper.passes import (
     most_rounds,
     reserve_of,
     run_curve,
-    simulated,
+    run_passes,
 )
 from dpselect.paper.style import COLOURS, legend, panels, plain_log
 
@@ -86,7 +86,7 @@ def scores(
 ) -> Iterator[tuple[int, float, FloatArray]]:
     """(Setting, budget, F1 of each pass), the budget enforced."""
     truth, fresh = series.values >= settings[0].threshold, method != "exponential"
-    found = simulated(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
+    found = run_passes(settings, values=series.values, passes=runs, fresh=fresh, generator=generator)
     for place, passes in enumerate(found):
         for budget in budgets:
             days = _days(method, passes, series=series, budget=budget)
