@@ -172,12 +172,12 @@ def test_after_the_charge_a_refusal_says_what_the_ledger_holds(
 @pytest.mark.parametrize(
     ("where", "said", "charged"),
     [
-        ("dpselect.dataset.dataset.Dataset.check", "nothing was spent", 0),
+        ("dpselect.dataset.rows.check", "nothing was spent", 0),
         ("dpselect.ledger.book.Book.reserve", "nothing was spent", 0),
         ("dpselect.dataset.rows.read", "the ledger holds up to ε = 40 for it until it is asked again", 40),
         ("dpselect.dataset.peak._draw", "the ledger holds up to ε = 40 for it until it is asked again", 40),
         ("dpselect.ledger.book.Book.settle", "the ledger holds up to ε = 40 for it until it is asked again", 40),
-        ("dpselect.cli.screen.show_answer", "its answer is in the ledger, and asking again costs nothing", 40),
+        ("dpselect.cli.asking._show_answer", "its answer is in the ledger, and asking again costs nothing", 40),
     ],
 )
 def test_an_interruption_says_what_the_ledger_has(

@@ -143,7 +143,7 @@ def test_the_watcher_is_told_what_its_budget_is_called(dpselect: Callable[..., A
     ("place", "said"),
     [
         ("dataset.Dataset.plan_peak", "nothing was spent"),
-        ("dataset.Dataset.check", "nothing was spent"),  # the question is asked, and not yet charged
+        ("rows.check", "nothing was spent"),  # the question is asked, and not yet charged
         ("peak._draw", "count ε = 2000 as spent"),
     ],
 )

@@ -57,8 +57,8 @@ def released(dataset: Dataset, *, threshold: int = 50) -> Plan:
     assert job is not None
     made = ranked(job, ["gaussian-release"])[0]
     assert made.prediction is not None
-    assert plan.outlook is not None
-    assert plan.outlook.prediction.score > made.prediction.score
+    assert plan.expected is not None
+    assert plan.expected.score > made.prediction.score
     return Plan.from_document(replace(made, unit=float(plan.unit)).as_document())
 
 
@@ -68,8 +68,8 @@ def test_every_value_may_be_released_and_the_ledger_is_charged_both_numbers(seri
     plan = dataset.plan(plan=released(dataset), **WITHIN)
     found = plan.ask()
     assert found.answered == DAYS
-    assert plan.outlook is not None
-    assert f1(found.above) == pytest.approx(plan.outlook.prediction.score, abs=0.08)
+    assert plan.expected is not None
+    assert f1(found.above) == pytest.approx(plan.expected.score, abs=0.08)
     assert 0.499 < found.cost <= 0.5
     assert book.balance().charged == book.total.price(dp.Loss(epsilon=0.5, delta=float(DELTA)))
     # Asked again it is repeated; another question finds what is left, and a third nothing.
@@ -111,14 +111,14 @@ def test_a_stream_that_may_go_on_is_answered_under_a_filter_where_that_does_best
     plan = plan_watch(family, Line(**asked, delta=DELTA), questions=800)
     assert plan.settings.contender in ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
     assert plan.settings.delta == float(DELTA)
-    assert plan.outlook is not None
+    assert plan.expected is not None
     values = plan.asked.job(family, questions=800, unit=Fraction(1)).values()  # type: ignore[union-attr]
     watch = plan.start(SeededEntropy(1))
     while watch.answered < len(values) and watch.can_ask:
         watch.ask(float(values[watch.answered]))
     truth = set(np.flatnonzero(values >= 0.5).tolist())
     scored = 2 * len(truth & set(watch.above)) / (len(truth) + len(watch.above))
-    assert scored == pytest.approx(plan.outlook.prediction.score, abs=0.06)
+    assert scored == pytest.approx(plan.expected.score, abs=0.06)
     assert plan.vector(SeededEntropy(1)).filter.epsilon(delta=float(DELTA)) <= 0.5  # type: ignore[union-attr]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import dpselect as dp
 from dpselect.dataset import Known, Line
+from dpselect.dataset import rows as access
 from dpselect.errors import BudgetExhausted, InvalidParameter, SourceError
 from dpselect.tables import BoundedQuery, Question
 
@@ -174,7 +175,7 @@ def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any, monk
     def fail(*_: object, **__: object) -> None:
         raise SourceError("the table went away")
 
-    monkeypatch.setattr(dp.Dataset, "read", fail)
+    monkeypatch.setattr(access, "read", fail)
     with pytest.raises(SourceError, match="went away"):
         data.peak(epsilon=0.5, anyway=True, **JANUARY)
     assert data.spent > 0

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dpselect as dp
+from dpselect.dataset import rows as access
 from dpselect.dataset.file import laid_over
 from dpselect.dataset.watch_plan import plan_watch
 from dpselect.errors import InvalidParameter
@@ -74,11 +75,11 @@ def test_all_parts_together_cost_no_more_than_asked(epsilon: float, top: int, ho
 def test_the_value_lies_within_its_margin_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     data = homes(entropy=SeededEntropy(5))
     plan = data.plan_peak(data.candidates(), epsilon=4.0, how_much=True, mechanism="permute-and-flip")
-    read = data.read(data.candidates())
+    read = access.read(data.scope(data.candidates()))
     # The rows stay as they are: once is enough.
-    monkeypatch.setattr(dp.Dataset, "check", lambda *_, **__: None)
-    monkeypatch.setattr(dp.Dataset, "read", lambda *_, **__: read)
-    truth = {label: value * plan.unit for label, value in zip(plan.public.labels, read.values, strict=True)}
+    monkeypatch.setattr(access, "check", lambda *_, **__: None)
+    monkeypatch.setattr(access, "read", lambda *_, **__: read)
+    truth = {label: value * plan.unit for label, value in zip(plan.scope.public.labels, read.values, strict=True)}
     answers = [plan.ask(anyway=True) for _ in range(200)]
     hits = sum(abs(one.amounts[0] - truth[one.label]) <= plan.margin for one in answers)
     assert hits >= 180  # 190 expected; below 180 with chance 0.0006
@@ -167,13 +168,13 @@ def test_a_cap_belongs_to_a_period_and_a_longer_one_takes_several(
 ) -> None:
     homes = steady(**facts)
     candidates = homes.candidates(every=every)
-    assert homes.times_cap(candidates) == times
-    assert dict(homes.parameters(candidates))["Cap per person"] == said
-    assert homes.public_side(candidates).natural_unit == 10 * times
+    assert homes.scope(candidates).times_cap == times
+    assert dict(homes.scope(candidates).parameters())["Cap per person"] == said
+    assert homes.scope(candidates).public.natural_unit == 10 * times
     # What one person changes is cut by the engine, at the cap of the period that is asked about.
     wild = pyarrow.table({"meter": ["x"] * 365, "at": YEAR, "kwh": [1e6] * 365})
     alone = dp.Dataset(wild, **(HOMES | WHOLE_YEAR | {"cap": 10, "population": 1, "grid": 1000} | facts))
-    assert set(alone.read(alone.candidates(every=every)).totals) <= {0, 1000}
+    assert set(access.read(alone.scope(alone.candidates(every=every))).totals) <= {0, 1000}
 
 
 def test_a_daily_cap_does_not_hide_the_largest_month() -> None:
@@ -182,7 +183,7 @@ def test_a_daily_cap_does_not_hide_the_largest_month() -> None:
     assert answer.amounts is not None
     assert abs(answer.amounts[0] - 31 * 9) < 2
     assert "(each person counted up to 310 kWh)" in str(answer)
-    cut = steady(cap_every="month").read(steady().candidates(every="month"))
+    cut = access.read(steady(cap_every="month").scope(steady().candidates(every="month")))
     assert len(set(cut.totals)) == 1  # a cap of 10 for a month makes all months alike
     assert "at or above ‹cap›" in steady(cap_every="month").describe(every="month").remarks[0].text
     assert steady().describe(every="month").remarks == ()
@@ -201,7 +202,7 @@ def test_cycles_of_a_series_already_added_up_are_means_over_their_occurrences(ev
     series = dp.Dataset(rows, time="day", value="trips", maximum=200, population=400, **WHOLE_YEAR)
     cycle = series.candidates(every=every)
     assert isinstance(cycle, Cycle)
-    found = series.read(cycle)
+    found = access.read(series.scope(cycle))
     sums = Counter[int]()
     for day, value in zip(YEAR, values, strict=True):
         sums[cycle.index(date.fromisoformat(day)) or 0] += Fraction(value)
@@ -218,7 +219,7 @@ def test_what_a_curator_vouches_for_a_day_is_not_taken_for_a_month() -> None:
     days = {every: [50.0 + extra for _ in YEAR] for every, extra in (("without", 0), ("with", 2))}
     found = {name: dp.Dataset(pyarrow.table({"day": YEAR, "kwh": values}), **facts) for name, values in days.items()}
     for every in ("day", "week", "month", "weekday", "month-of-year"):
-        read = {name: one.read(one.candidates(every=every)) for name, one in found.items()}
+        read = {name: access.read(one.scope(one.candidates(every=every))) for name, one in found.items()}
         moved = abs(read["with"].values - read["without"].values).max()
         assert 0.8 * 0.02 < moved <= read["with"].family.sensitivity
 
@@ -232,9 +233,9 @@ def test_what_a_curator_vouches_for_a_day_says_nothing_of_an_hour() -> None:
     for every in ("hour", "hour-of-day"):
         days = dp.Dataset(rows, **facts)
         with pytest.raises(InvalidParameter, match="stated for a day and says nothing about one hour"):
-            days.read(days.candidates(every=every))
+            access.read(days.scope(days.candidates(every=every)))
         by_hour = dp.Dataset(rows, cap_every="hour", **facts)
-        assert by_hour.read(by_hour.candidates(every=every)).family.sensitivity == pytest.approx(1 / 100)
+        assert access.read(by_hour.scope(by_hour.candidates(every=every))).family.sensitivity == pytest.approx(1 / 100)
 
 
 def test_what_a_file_vouches_for_is_not_kept_for_other_candidates() -> None:
@@ -283,7 +284,7 @@ def test_values_read_with_another_decimal_sign_are_not_what_was_vouched_for() ->
     def first(text: str, decimal: str) -> float:
         rows = pyarrow.table({"day": ["2013-01-01", "2013-01-02"], "kwh": [text, "1"]})
         days = dp.Dataset(rows, decimal=decimal, start="2013-01-01", end="2013-01-02", **facts)
-        return float(days.read(days.candidates()).values[0]) * 2000
+        return float(access.read(days.scope(days.candidates())).values[0]) * 2000
 
     assert abs(first("1250", ",") - first("1250,5", ",")) <= 1
     assert abs(first("1250", ".") - first("1250,5", ".")) == 1250
@@ -319,7 +320,10 @@ def test_what_a_curator_vouches_for_a_week_says_nothing_of_a_month() -> None:
     tables = [pyarrow.table({"day": YEAR, "kwh": [50.0 + one.get(day, 0.0) for day in YEAR]}) for one in ({}, moved)]
 
     def read(every: str, **more: Any) -> list[Any]:
-        return [one.read(one.candidates(every=every)) for one in (dp.Dataset(rows, **facts | more) for rows in tables)]
+        return [
+            access.read(one.scope(one.candidates(every=every)))
+            for one in (dp.Dataset(rows, **facts | more) for rows in tables)
+        ]
 
     without, with_them = read("week", cap_every="week")
     assert without.totals == with_them.totals
@@ -334,9 +338,9 @@ def test_what_a_curator_vouches_for_a_week_says_nothing_of_a_month() -> None:
 def test_what_a_curator_vouches_for_weeks_holds_for_these_weeks_alone() -> None:
     facts: dict[str, Any] = {"time": "day", "value": "kwh", "maximum": 1000, "sensitivity": 1, "cap_every": "week"}
     weeks = dp.Dataset(pyarrow.table({"day": YEAR, "kwh": [1.0] * 365}), **facts, **WHOLE_YEAR)
-    assert weeks.times_cap(weeks.candidates(every="week", start="2013-01-15")) == 1
+    assert weeks.scope(weeks.candidates(every="week", start="2013-01-15")).times_cap == 1
     with pytest.raises(InvalidParameter, match="weeks counted from 2013-01-01: start must be a whole number of weeks"):
-        weeks.read(weeks.candidates(every="week", start="2013-01-04"))
+        access.read(weeks.scope(weeks.candidates(every="week", start="2013-01-04")))
     file = facts | WHOLE_YEAR
     assert laid_over(file, {"start": "2013-01-08"})["maximum"] == 1000
     for start in ("2013-01-04", None):
@@ -344,7 +348,7 @@ def test_what_a_curator_vouches_for_weeks_holds_for_these_weeks_alone() -> None:
             laid_over(file, {"start": start})
     assert laid_over(file, {"start": "2013-01-04", "maximum": 900, "sensitivity": 9})["sensitivity"] == 9
     # Rows of persons are cut by the engine, whatever the weeks.
-    assert steady(cap_every="week").times_cap(steady().candidates(every="week", start="2013-01-04")) == 1
+    assert steady(cap_every="week").scope(steady().candidates(every="week", start="2013-01-04")).times_cap == 1
 
 
 def test_a_total_of_epsilon_alone_takes_no_delta() -> None:
@@ -392,7 +396,7 @@ def test_the_values_of_days_above_a_line_lie_within_their_margin_as_often_as_pro
     """Each by noise that is drawn after the names, so being named does not change how often."""
     data = homes(entropy=SeededEntropy(5))
     plan = data.plan_watch(dp.Line(threshold=20, budget=60, how_much=True, mechanism="exponential"), data.candidates())
-    values = [float(value) * float(plan.unit) for value in data.read(data.candidates()).values]
+    values = [float(value) * float(plan.unit) for value in access.read(data.scope(data.candidates())).values]
     answers = [plan.ask(anyway=True) for _ in range(60)]
     errors = [
         abs(amount - values[place]) / one.margin
@@ -430,7 +434,7 @@ def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share()
     both = data.plan_watch(dp.Line(threshold=20, budget=1, how_much=True), data.candidates())
     half = data.plan_watch(dp.Line(threshold=20, budget=0.5), data.candidates())
     assert both.settings == half.settings
-    assert both.outlook == half.outlook
+    assert both.expected == half.expected
     assert both.to_dict()["expected_amount_margin"] == both.margin(both.expected_above)
     assert "named, their values would be given to within ±" in both.expectation
     data.watch(threshold=20, budget=1, how_much=True, anyway=True)

@@ -10,8 +10,8 @@ import pytest
 
 import dpselect as dp
 from dpselect.dataset import Known, Line
-from dpselect.dataset.outlook import CLEARLY_BETTER, remedy, with_what_is_left
-from dpselect.dataset.watch_plan import WatchPlan, plan_watch
+from dpselect.dataset.watch_plan import CLEARLY_BETTER, WatchPlan, plan_watch
+from dpselect.dataset.watch_words import remedy
 from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy
@@ -56,10 +56,10 @@ def test_every_mechanism_of_the_catalogue_can_be_asked_for(entry: Entry) -> None
 
 def test_the_expectation_is_what_happens_on_such_values() -> None:
     plan = planned()
-    assert plan.outlook is not None
+    assert plan.expected is not None
     values = plan.asked.job(FAMILY, questions=365, unit=Fraction(1)).values()  # type: ignore[union-attr]
-    assert lived(plan, values) == pytest.approx(plan.outlook.prediction.score, abs=0.03)
-    assert plan.outlook.prediction.worst <= plan.outlook.prediction.score <= plan.outlook.prediction.best  # type: ignore[operator]
+    assert lived(plan, values) == pytest.approx(plan.expected.score, abs=0.03)
+    assert plan.expected.worst <= plan.expected.score <= plan.expected.best  # type: ignore[operator]
 
 
 def test_the_planned_noise_beats_the_plain_gaussian_rule() -> None:
@@ -78,30 +78,28 @@ def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> No
         plan.insist(anyway=False)
     plan.insist(anyway=True)
     assert planned().useful
-    outlook = planned().outlook
-    assert outlook is not None
-    assert outlook.prediction.score >= outlook.guess + CLEARLY_BETTER * (1 - outlook.guess)
+    found = planned().expected
+    assert found is not None
+    assert found.guess is not None
+    assert found.score >= found.guess + CLEARLY_BETTER * (1 - found.guess)
 
 
 @pytest.mark.slow
 def test_the_budget_named_in_a_refusal_does_and_much_less_does_not() -> None:
-    told = remedy(planned(budget=0.01).asked, FAMILY, questions=365, unit=Fraction(1), whole=False, period="day")
+    told = remedy(planned(budget=0.01))
     enough = Fraction(told.split("a budget of ")[1].split()[0])
     assert planned(budget=enough).useful
     assert not planned(budget=enough / 2).useful
-    # Fewer, longer periods share the same budget.
-    assert "weeks would do" in remedy(
-        planned(budget=0.1).asked, FAMILY, questions=365, unit=Fraction(1), whole=False, period="day"
-    )
-    assert "would do" not in remedy(
-        Line(threshold=2, budget=1), FAMILY, questions=9, unit=Fraction(1), whole=False, period="day"
-    )
+    assert "would do" not in remedy(planned(threshold=2, budget=1))
 
 
-def test_what_is_left_of_a_ledger_is_told_with_what_it_would_give() -> None:
-    line = planned(budget=5).asked
-    for left, said in ((1.0, "a budget of 1 would do: if 10% are above"), (0.01, "hardly be better"), (0.0, "nothing")):
-        assert said in with_what_is_left(line, FAMILY, questions=365, unit=Fraction(1), left=left)
+@pytest.mark.slow
+def test_fewer_and_longer_periods_share_the_same_budget() -> None:
+    facts: dict[str, Any] = {"user": "u", "time": "t", "value": "v", "cap": 1, "population": 5000}
+    days = dp.Dataset("no/such/file.csv", **facts)
+    line = Line(threshold=Fraction(1, 4), budget=Fraction(1, 50))
+    plan = days.plan_watch(line, days.candidates(start="2013-01-01", end="2013-12-31"))
+    assert "weeks would do" in remedy(plan) or "months would do" in remedy(plan)
 
 
 def test_knowledge_sharpens_the_plan() -> None:
@@ -109,13 +107,13 @@ def test_knowledge_sharpens_the_plan() -> None:
     assert rare.settings.noise_spread < 0.5 * often.settings.noise_spread
     # A range bounds the values and does not say how many of them are high.
     wide = planned(known=Known(between=(0, 0.4)))
-    assert wide.outlook is not None
-    assert wide.outlook.share == pytest.approx(0.1, abs=0.01)
+    assert wide.expected is not None
+    assert wide.expected.share == pytest.approx(0.1, abs=0.01)
     assert "supposed: one" in wide.asked.known.in_words(period="day")
     year = 0.2 + 0.08 * np.sin(np.arange(365) / 58.0)
     like = planned(known=Known(like=Profile(tuple(year), public=True)))
-    assert like.outlook is not None
-    assert like.outlook.share == pytest.approx(float((year >= 0.25).mean()))
+    assert like.expected is not None
+    assert like.expected.share == pytest.approx(float((year >= 0.25).mean()))
     with pytest.raises(NotPublic):
         Profile(tuple(year))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dpselect import Dataset, QueryFamily
 from dpselect.dataset import Line
-from dpselect.dataset.book import left_in_words
+from dpselect.dataset.budget import left_in_words
 from dpselect.dataset.kept import KeptWatch
 from dpselect.dataset.watch_plan import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter

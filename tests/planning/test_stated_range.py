@@ -8,7 +8,6 @@ from tests.planning.streams import DAYS, KINDS, stream
 
 from dpselect import QueryFamily
 from dpselect.dataset import Known, Line
-from dpselect.dataset.outlook import choose
 from dpselect.planning import Job, Profile
 from dpselect.planning.one_release import simulated_set
 from dpselect.planning.outlook import stated_range
@@ -56,11 +55,11 @@ def within(kind, seed, epsilon, known, *, passes=100):
     if "share" in known and not 0 < above < DAYS:
         return None
     asked = Line(threshold=line, budget=epsilon, known=told(known, past, future, line))
-    plan, outlook = choose(asked, FAMILY, questions=DAYS, unit=Fraction(1), whole=True)
+    plan = asked.ranked(FAMILY, questions=DAYS, unit=Fraction(1), whole=True)[0]
     f1 = lived(plan, future, passes=passes)
-    low, high = outlook.prediction.low, outlook.prediction.high
+    low, high = plan.prediction.low, plan.prediction.high
     inside = (f1 >= low - 0.005) & (f1 <= high + 0.005)
-    return float(inside.mean()), high - low, float(f1.mean()) - outlook.prediction.score
+    return float(inside.mean()), high - low, float(f1.mean()) - plan.prediction.score
 
 
 def test_the_range_lies_around_what_is_predicted_and_narrows_with_knowledge():

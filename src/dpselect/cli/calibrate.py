@@ -9,7 +9,8 @@ from cyclopts import Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.epsilon import SQUARE_ROOT_OF_3, Asked, show_costs
-from dpselect.cli.options import AsJson, Family, Number, needed
+from dpselect.cli.numbers import Number
+from dpselect.cli.options import AsJson, Family, needed
 from dpselect.errors import refuse_given
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
 from dpselect.report.words import family_in_words

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
-from dpselect.cli.options import AsJson, Categories, Data, Periods, Table, places
+from dpselect.cli.options import AsJson
+from dpselect.cli.table import Categories, Data, Periods, Table, places, standard_input
 from dpselect.errors import InvalidParameter, LedgerError
 
 if TYPE_CHECKING:
@@ -80,17 +81,11 @@ def describe(
             "‹total› and ‹ledger› need ‹write›, the data-set file that names them", parameter="write"
         )
     with screen.progress("Looking at the rows") as move:
-        found = look(_source(data, table), progress=move, **facts)
+        found = look(standard_input(table.delimiter) if data == "-" else data, progress=move, **facts)
     _show(found, as_json=as_json)
     place = kept.write or _asked(data, found, as_json=as_json)
     if place is not None:
         _keep(place, data, found, ledger=ledger, total=total)
-
-
-def _source(data: Any, table: Table) -> Any:
-    from dpselect.cli.options import standard_input
-
-    return standard_input(table.delimiter) if data == "-" else data
 
 
 def _show(found: Description, *, as_json: bool) -> None:
@@ -134,7 +129,7 @@ def _asked(data: Any, found: Description, *, as_json: bool) -> Path | None:
 
 def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any) -> None:
     from dpselect import files
-    from dpselect.dataset.book import open_book
+    from dpselect.dataset.budget import open_book
     from dpselect.dataset.file import FILE, write_file
     from dpselect.report.words import shown
 
@@ -185,7 +180,7 @@ def _refuse_charged(place: Path) -> None:
 
 def _charged(ledger: Any) -> bool:
     """Whether anything was ever asked through a ledger; one that is not there was not."""
-    from dpselect.dataset.book import open_book
+    from dpselect.dataset.budget import open_book
 
     if "://" not in str(ledger) and not Path(ledger).exists():
         return False

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
-from dpselect.cli.options import AsJson, Count, Counts, Family, Number, needed
+from dpselect.cli.numbers import Count, Counts, Number
+from dpselect.cli.options import AsJson, Family, needed
 from dpselect.errors import InvalidParameter, refuse_given
 from dpselect.report.rounding import at_least, at_most, no_more_than
 from dpselect.report.words import family_in_words

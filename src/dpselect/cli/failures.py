@@ -1,11 +1,14 @@
 """What a person sees when something goes wrong: one line and an exit code, never a traceback.
 
-A traceback, or the text of an error nobody foresaw, can quote private values, so neither is shown unless the
+Standard output may be closed, full, or have a reader that leaves. An answer that was drawn has been paid for, whether
+or not anybody saw it: what can be known beforehand is refused beforehand, and what goes wrong later is told for what it
+is. A traceback, or the text of an error nobody foresaw, can quote private values, so neither is shown unless the
 environment variable ``DPSELECT_DEBUG`` asks for it.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -13,15 +16,23 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
-from dpselect.cli import output, screen, spent
+from dpselect.cli import screen, spent
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
 from dpselect.secrets import without_secrets
 
 #: Options that people type and that are called otherwise here.
 _MEANT = {"watch": ("--epsilon", "--budget"), "peak": ("--budget", "--epsilon")}
 
+#: Said where an answer may have been drawn that nobody saw.
+SPENT = "the answer may have been drawn: count its cost as spent"
+
 DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, NOT_WRITTEN, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 130, 141
+
+
+class NotWritten(DPSelectError):
+    """Something could not be written after an answer was drawn."""
 
 
 def one_line(text: str) -> str:
@@ -47,7 +58,7 @@ def guarded(arguments: Sequence[str]) -> int:
     spent.forget()
     asks = _asks(arguments)
     arguments = _spelled(arguments)
-    if not output.prepare():
+    if not _prepare():
         say("standard output is closed: the answer would be lost, so nothing was asked", as_json=as_json)
         return BAD_INPUT
 
@@ -68,7 +79,7 @@ def guarded(arguments: Sequence[str]) -> int:
             code = application(arguments[0] if arguments else "")(list(arguments))
             sys.stdout.flush()
             return BAD_INPUT if not arguments else code if isinstance(code, int) else DONE
-        except output.NotWritten as failure:
+        except NotWritten as failure:
             say(str(failure), as_json=as_json)
             return NOT_WRITTEN
         except DPSelectError as failure:
@@ -82,12 +93,12 @@ def guarded(arguments: Sequence[str]) -> int:
             say(said + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
             return INTERRUPTED
         except (Exception, SystemExit) as failure:
-            if output.reader_left(failure):
-                output.give_up()
+            if _reader_left(failure):
+                _give_up()
                 return NO_READER
-            if output.refused_text(failure):
-                output.give_up()
-                say(output.lost(failure, asked=asks), as_json=as_json)
+            if _refused_text(failure):
+                _give_up()
+                say(_lost(failure, asked=asks), as_json=as_json)
                 return NOT_WRITTEN
             if isinstance(failure, SystemExit):
                 return failure.code if isinstance(failure.code, int) else FAULT
@@ -159,6 +170,45 @@ def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
             as_json=as_json,
         )
     return FAULT
+
+
+def _prepare() -> bool:
+    """Makes both streams take any text, as UTF-8; whether there is a standard output at all."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # In the C locale ε would end the program after the answer was paid for.
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    return sys.stdout is not None
+
+
+def _reader_left(failure: BaseException) -> bool:
+    """Whether this is about a pipe that nobody reads any more (``| head``), also when a library wrapped it."""
+    return isinstance(failure, BrokenPipeError) or isinstance(failure.__context__, BrokenPipeError)
+
+
+def _refused_text(failure: BaseException) -> bool:
+    """Whether an open stream could not take what was written to it: files that are opened by name say their name."""
+    return isinstance(failure, OSError) and failure.errno is not None and failure.filename is None
+
+
+def _lost(failure: BaseException, *, asked: bool) -> str:
+    """What to say when the output could not take the text.
+
+    >>> _lost(OSError(28, "No space left on device"), asked=False)
+    'the output could not be written (No space left on device)'
+    """
+    why = getattr(failure, "strerror", None) or type(failure).__name__
+    return f"the output could not be written ({why})" + (f"; {SPENT}" if asked else "")
+
+
+def _give_up() -> None:
+    """Sends what is left to nowhere, so that the interpreter does not fail once more when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 #: Which extra of the package brings a library.

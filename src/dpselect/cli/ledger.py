@@ -18,7 +18,8 @@ from cyclopts import Parameter
 
 from dpselect import files
 from dpselect.cli import screen
-from dpselect.cli.options import AsJson, Number, ReportFile
+from dpselect.cli.numbers import Number
+from dpselect.cli.options import AsJson, ReportFile
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
 from dpselect.report.rounding import at_least, at_most
 from dpselect.report.words import plural

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from dpselect.cli import screen, spent
-from dpselect.cli.knowledge import Knowledge
-from dpselect.cli.options import Categories, Count, Data, Number, Periods, Run, Selection, Table
-from dpselect.errors import DPSelectError, InvalidParameter
+from dpselect.cli import asking, screen
+from dpselect.cli.numbers import Count, Number
+from dpselect.cli.options import Again, Knowledge, Run, Selection
+from dpselect.cli.table import Categories, Data, Periods, Table
+from dpselect.errors import InvalidParameter
 
-#: Said of facts that were typed: an answer must not say what the rows hold, so it cannot say that they are wrong.
-UNCHECKED = (
-    "Nothing has checked these facts: dpselect describe, with the same options, shows what they leave out or cut, for "
-    "you alone and at no cost."
-)
+if TYPE_CHECKING:
+    from dpselect.dataset import PeakPlan
 
 
 @Parameter(name="*")
@@ -41,10 +39,6 @@ class Asked:
         All of this, and the noise, from a plan that was saved.
     anyway
         Ask also where the answer would hardly be better than a guess.
-    key
-        With --ledger: tells it from the same question asked before.
-    afresh
-        With --ledger: draw the same question again, and pay again.
     """
 
     epsilon: Annotated[Number | None, Parameter(metavar="ε")] = None
@@ -54,8 +48,6 @@ class Asked:
     mechanism: Selection | None = None
     plan: Annotated[Path | None, Parameter(metavar="FILE.toml")] = None
     anyway: bool = False
-    key: str | None = None
-    afresh: bool = False
 
     def given(self) -> dict[str, Any]:
         """As a data set takes it."""
@@ -80,8 +72,9 @@ def peak(
     periods: Periods = Periods(),  # noqa: B008 - frozen
     categories: Categories = Categories(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
+    again: Again = Again(),  # noqa: B008
     run: Run = Run(),  # noqa: B008
-) -> None:
+) -> int:
     """Which day (hour, week, month, category) is largest?
 
     Rows of persons:
@@ -102,40 +95,33 @@ def peak(
 
     In Python: dp.Dataset("readings.parquet", user=…, …).peak(epsilon=0.1, start=…, end=…).
     """
-    from dpselect.cli.application import option_words
-    from dpselect.cli.failures import say
-    from dpselect.dataset.file import is_file
-
     dataset = table.dataset(data, run, category=categories.category, every=periods.every)
     run.check(inputs=(*dataset.inputs, *categories.inputs, asked.plan, *knowledge.inputs))
     candidates = categories.of(dataset, periods)
     with screen.progress("Trying the mechanisms on simulated data"):
         plan = dataset.plan_peak(candidates, compare=run.dry_run, known=knowledge.known(), **asked.given())
-    cost, word = plan.cost(plan.mechanism), option_words(["peak"])
-    for caution in plan.cautions if plan.useful or run.dry_run else ():
-        say(DPSelectError(caution).told(word), as_json=run.as_json, kind="warning")
-    if run.dry_run:
-        dataset.check(candidates)
-        screen.show_peak_plan(plan, as_json=run.as_json)
-        if not run.as_json:
-            spent.say_would_be_left(dataset, cost)
-        return
-    spent.begin(
-        cost,
-        ledger=dataset.ledger is not None,
-        book=lambda: vars(dataset).get("book"),
-        charged=lambda: dataset.budget.spent > 0,
-    )
-    with screen.progress("Adding up the table") as move:
-        answer = plan.ask(anyway=asked.anyway, progress=move, key=asked.key, afresh=asked.afresh)
-    screen.show_answer(answer, as_json=run.as_json)
-    if run.as_json:
-        run.warn_of_a_seed()
-    elif plan.advice:
+    code = asking.ask(plan, run, again, anyway=asked.anyway, show=_show)
+    if plan.advice and not run.as_json:
         screen.notice(plan.advice)
-    run.keep(answer)
-    run.show_curator(answer)
-    if not run.as_json:
-        spent.say_left(dataset.book, cost)
-        if not is_file(data):
-            screen.notice(UNCHECKED, style="dim")
+    return code
+
+
+def _show(plan: PeakPlan) -> None:
+    """What a peak would cost and how good it would be."""
+    from dpselect.dataset import how_much, peak_words
+
+    columns, rows = peak_words.table(plan)
+    screen.table(
+        f"Dry run: {len(plan.scope.candidates):,} candidates, {plan.scope.measured}",
+        columns,
+        rows,
+        note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
+    )
+    screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
+    if plan.margin is not None:
+        within = plan.scope.dataset.with_unit(how_much.told(0.0, plan.margin).partition(" ")[2])
+        screen.notice(f"How much: each value comes with {within}, which holds 95 times of 100.")
+    if plan.weakness is not None:
+        screen.notice(plan.weakness)
+    if not plan.useful:
+        screen.notice("This would hardly be better than a guess.")

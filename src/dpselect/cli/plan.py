@@ -12,8 +12,9 @@ from cyclopts import Group, Parameter
 
 from dpselect import files
 from dpselect.cli import screen
-from dpselect.cli.knowledge import Expected, Knowledge, Range  # noqa: F401 - read in the options that are taken over
-from dpselect.cli.options import AsJson, Count, Family, Number, Periods, ReportFile
+from dpselect.cli.numbers import Count, Expected, Number, Range  # noqa: F401 - read in the options that are taken over
+from dpselect.cli.options import AsJson, Family, Knowledge, ReportFile
+from dpselect.cli.table import Periods
 from dpselect.errors import DPSelectError, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _public_side(data: str, periods: Periods) -> tuple[Dataset, BoundedQuery]:
             "`dpselect describe`"
         )
     dataset = Dataset.open(data)
-    return dataset, dataset.public_side(periods.of(dataset))
+    return dataset, dataset.scope(periods.of(dataset)).public
 
 
 def _pictures(comparison: Comparison, output: Output, *, seed: int, unit: Unit) -> dict[str, str]:

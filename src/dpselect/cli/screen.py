@@ -7,12 +7,9 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from dpselect.dataset import Peak, PeakPlan, Watch, WatchPlan
+from typing import Any, Protocol
 
 
 class Progress(Protocol):
@@ -148,74 +145,3 @@ def progress(doing: str) -> Iterator[Progress]:
             bar.update(task, total=1.0 if share > 0 else None, completed=share, description=now_doing or doing)
 
         yield move
-
-
-def say_nothing(*_: object) -> None:
-    """For those who want no word about each answer."""
-
-
-def emit_verdict(noise: str) -> Callable[[str, bool, float], None]:
-    """Writes one answer of a watch over a table, for machines; each line says whether it is private at all."""
-
-    def write(period: str, above: bool, spent: float) -> None:
-        emit({"period": period, "answer": "above" if above else "below", "spent": spent, "noise": noise})
-
-    return write
-
-
-def warn_of_the_line(plan: WatchPlan, *, as_json: bool) -> None:
-    """Says on standard error when no value can be on both sides of the line."""
-    from dpselect.cli.failures import say
-    from dpselect.dataset.watch_words import futility
-
-    futile = futility(plan)
-    if futile is not None:
-        say(futile, as_json=as_json, kind="warning")
-
-
-def show_answer(answer: Peak | Watch, *, as_json: bool, named: int | None = None) -> None:
-    """An answer as JSON or as a report; ``named`` cuts a long list."""
-    from dpselect.report.words import print_report
-
-    report = answer.as_report() if named is None else answer.as_report(named=named)  # type: ignore[call-arg]
-    if as_json:
-        emit(answer.to_dict())
-    else:
-        print_report(report)
-
-
-def show_peak_plan(plan: PeakPlan, *, as_json: bool) -> None:
-    """What a peak would cost and how good it would be; nothing was asked."""
-    from dpselect.dataset import how_much
-
-    if as_json:
-        for record in plan.to_dicts():
-            emit(record)
-        return
-    columns, rows = plan.table()
-    table(
-        f"Dry run: {len(plan.candidates):,} candidates, {plan.dataset.measured(plan.candidates)}",
-        columns,
-        rows,
-        note="Accuracy on a simulated series, as a share of the range. No value was read, nothing was spent.",
-    )
-    notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
-    amount = None
-    if plan.margin is not None:
-        within = plan.dataset.with_unit(how_much.told(0.0, plan.margin).partition(" ")[2])
-        amount = f"How much: each value comes with {within}, which holds 95 times of 100."
-    futile = None if plan.useful else "This would hardly be better than a guess."
-    for line in (amount, plan.weakness, plan.advice, futile):
-        if line is not None:
-            notice(line)
-
-
-def show_watch_plan(plan: WatchPlan, *, as_json: bool) -> None:
-    """What a watch would cost and how good it would be; nothing was asked."""
-    from dpselect.dataset.watch_words import costs_and_accuracy
-
-    if as_json:
-        emit(plan.to_dict())
-        return
-    note = "No value was read, nothing was spent. F1 compares with the answers without noise; 1 is perfect."
-    entries("Dry run", costs_and_accuracy(plan), note=note)

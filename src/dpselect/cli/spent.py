@@ -12,6 +12,7 @@ from dpselect.errors import DPSelectError, LedgerError, SourceError
 if TYPE_CHECKING:
     from dpselect.dataset import Dataset
     from dpselect.ledger import Ledger
+    from dpselect.privacy.loss import Loss
 
 
 @dataclass(frozen=True)
@@ -51,30 +52,27 @@ def begin(
     _State.begun = Cost(epsilon, ledger, book, charged)
 
 
-def say_left(book: Ledger | None, epsilon: float, delta: float = 0.0, *, at_most: bool = False) -> None:
+def say_left(book: Ledger | None, cost: Loss, *, at_most: bool = False) -> None:
     """One line after an answer: what is left in the ledger, and for how many more like it."""
     from dpselect.cli import screen
-    from dpselect.dataset.book import left_in_words
-    from dpselect.privacy.loss import Loss
+    from dpselect.dataset.budget import left_in_words
 
     if book is None:
         return
-    cost = Loss(epsilon=epsilon, delta=delta)
     with suppress(LedgerError):  # the answer is out, and stands in the ledger
         screen.notice(f"Ledger: {left_in_words(book, cost, at_most=at_most)}", style="green")
 
 
-def say_would_be_left(dataset: Dataset, epsilon: float) -> None:
+def say_would_be_left(dataset: Dataset, cost: Loss) -> None:
     """One line after a dry run: what an answer of this cost would leave in the ledger, where there is one."""
     from dpselect.cli import screen
-    from dpselect.dataset.book import open_book, would_leave
-    from dpselect.privacy.loss import Loss
+    from dpselect.dataset.budget import open_book, would_leave
 
     if dataset.ledger is None:
         return
     with suppress(LedgerError):  # one that is not there yet is not made by a dry run
-        book = open_book(dataset.ledger, name=dataset.name, total=None, described=dataset._described)
-        screen.notice(f"Ledger: {would_leave(book, Loss(epsilon=epsilon))}", style="green")
+        book = open_book(dataset.ledger, name=dataset.name, total=None, described=dataset.described)
+        screen.notice(f"Ledger: {would_leave(book, cost)}", style="green")
 
 
 def after_refusal(failure: DPSelectError) -> str:

@@ -15,7 +15,9 @@ from cyclopts import Group, Parameter
 
 from dpselect.cli import screen, spent
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
-from dpselect.cli.options import Count, Family, Number, Periods, Run, Table
+from dpselect.cli.numbers import Count, Number
+from dpselect.cli.options import Again, Family, Run
+from dpselect.cli.table import Periods, Table
 from dpselect.errors import InvalidData, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
@@ -48,11 +50,14 @@ class StreamOptions:
         Largest value; 1 if left out.
     questions
         How many questions the noise is planned for; 365 if left out.
+    onward
+        With --ledger: the input goes on after the answers the ledger has, instead of starting again.
     """
 
     lower: Number | None = None
     upper: Number | None = None
     questions: Count | None = None
+    onward: bool = False
 
     def plan(self, line: Line, table: Table) -> WatchPlan:
         """The plan for questions on standard input: as typed, or as planned before."""
@@ -77,69 +82,42 @@ class StreamOptions:
         refuse_given(here, **given, start=periods.start, end=periods.end, every=periods.every, show_sensitive=sensitive)
 
 
-@Parameter(name="*", group=Group("A budget that survives", sort_key=7))
-@dataclass(frozen=True, kw_only=True)
-class Again:
-    """With a ledger: which watch this is, and where it goes on.
+@contextmanager
+def _book(table: Table, run: Run) -> Iterator[Ledger | None]:
+    """The ledger for questions on standard input, where one is named."""
+    from dpselect.dataset.budget import open_book
 
-    Parameters
-    ----------
-    key
-        With --ledger: tells it from the same question asked before.
-    afresh
-        With --ledger: draw the same question again, and pay again.
-    onward
-        With --ledger, on standard input: the input goes on after the answers the ledger has, instead of starting again.
-    """
-
-    key: str | None = None
-    afresh: bool = False
-    onward: bool = False
-
-    @contextmanager
-    def book(self, table: Table, run: Run) -> Iterator[Ledger | None]:
-        """The ledger for questions on standard input, where one is named."""
-        from dpselect.dataset.book import open_book
-
-        if table.ledger is None:
-            refuse_given("questions without a ledger", total=table.total)
-            yield None
-            return
-        if run.seed is not None:
-            raise InvalidParameter("‹ledger› does not go with seeded noise: such answers are not private; leave it out")
-        found = open_book(table.ledger, name=_STANDARD_INPUT, total=table.total)
-        try:
-            yield found
-        finally:
-            found.close()
-
-    def tell(self, repeated: int) -> None:
-        """Where a watch that was started before takes up."""
-        answers = f"{repeated:,} answer{'s are' if repeated > 1 else ' is'} in the ledger already"
-        screen.notice(
-            f"{answers}: the input goes on with question {repeated + 1:,}"
-            if self.onward
-            else f"{answers} and repeated for the first lines, at no cost (--onward if the input goes on instead)",
-            style="dim",
-        )
+    if table.ledger is None:
+        refuse_given("questions without a ledger", total=table.total)
+        yield None
+        return
+    if run.seed is not None:
+        raise InvalidParameter("‹ledger› does not go with seeded noise: such answers are not private; leave it out")
+    with open_book(table.ledger, name=_STANDARD_INPUT, total=table.total) as found:
+        yield found
 
 
-def answer_stream(plan: WatchPlan, table: Table, again: Again, run: Run) -> int:
+def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: Again, run: Run) -> int:
     """Answers the lines on standard input until they or the budget end, and then says how it ended."""
+    if sys.stderr.isatty() and not run.as_json:  # a machine finds it in the last record
+        screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
     spent.begin(plan.budget, ledger=table.ledger is not None)
-    with again.book(table, run) as book:
+    with _book(table, run) as book:
         spent.begin(plan.budget, ledger=book is not None, book=lambda: book)
-        answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=again.onward)
+        answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=options.onward)
         answer.keep = run.report is not None
         run.warn_of_a_seed()
-        if answer.kept is not None and answer.kept.repeated:
-            again.tell(answer.kept.repeated)
+        if answer.kept is not None and (repeated := answer.kept.repeated):
+            before = f"{repeated:,} answer{'s are' if repeated > 1 else ' is'} in the ledger already"
+            goes_on = f"{before}: the input goes on with question {repeated + 1:,}"
+            starts = f"{before} and repeated for the first lines, at no cost (--onward if the input goes on instead)"
+            screen.notice(goes_on if options.onward else starts, style="dim")
         # Also where the reader or the person has left: answers that are out are known, and so is their cost.
         with answer.abandoned_with_care():
             refused = answer_lines(_standard_input(), answer, write=screen.emit)
         answer.settle(ended=answer.ended)
         if not run.as_json:
-            spent.say_left(book, plan.settings.epsilon, plan.settings.delta, at_most=True)
+            spent.say_left(book, plan.promise, at_most=True)
     screen.emit(answer.to_dict())
     run.keep(answer)
     if answer.ended:

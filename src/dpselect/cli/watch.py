@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from dpselect.cli import screen, spent
-from dpselect.cli.failures import BUDGET_EXHAUSTED, DONE
-from dpselect.cli.knowledge import Knowledge
-from dpselect.cli.options import AboveThreshold, Data, Number, Periods, Run, Table, Widths, places
+from dpselect.cli import asking, screen
+from dpselect.cli.failures import DONE, say
+from dpselect.cli.numbers import Number, Widths
+from dpselect.cli.options import AboveThreshold, Again, Knowledge, Run
 from dpselect.cli.plan import check_place
-from dpselect.cli.stream import Again, StreamOptions, answer_stream
+from dpselect.cli.stream import StreamOptions, answer_stream
+from dpselect.cli.table import Data, Periods, Table, places
 from dpselect.errors import InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
     from dpselect.dataset import Line, WatchPlan
-
-#: The terminal names at most this many ⊤ where a page names them all. Without a page it names every one: answers are
-#: paid for once, and asking again would cost again.
-_NAMED = 60
 
 
 @Parameter(name="*", group=Group("The line, the budget and the noise (in the readings' unit)", sort_key=1))
@@ -72,10 +67,10 @@ class LineOptions:
     sigma_query: Number | None = None
     resample: Annotated[bool | None, Parameter(negative="--no-resample")] = None
 
-    def check(self, *, inputs: Iterable[str | Path | None]) -> None:
-        """Refuses a place for the plan that must not be written to, before anything is asked."""
+    def keep(self, plan: WatchPlan) -> None:
+        """Keeps the plan, where that is asked for."""
         if self.save_plan is not None:
-            check_place(self.save_plan, inputs=inputs)
+            screen.notice(f"Plan: {plan.save(self.save_plan)}", style="green")
 
     def line(self, knowledge: Knowledge) -> Line:
         """The line these options describe."""
@@ -126,49 +121,35 @@ def watch(
     In Python: dp.Dataset("readings.parquet", user=…, …).watch(threshold=14, budget=1, start=…, end=…),
     and SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
-    run.check(inputs=(*places(data), options.plan, *knowledge.inputs))
-    options.check(inputs=(*places(data), *knowledge.inputs))
+    inputs: tuple[str | Path, ...] = (*places(data), *knowledge.inputs)
+    run.check(inputs=(*inputs, options.plan))
+    if options.save_plan is not None:
+        check_place(options.save_plan, inputs=inputs)
     line = options.line(knowledge)
     # Persons, or a series: a table. Otherwise what comes is one question a line.
     rows = (table.user is not None and table.sensitivity is None) or table.maximum is not None
     if data == "-" and not rows:
         stream.refuse(table, periods, run)
         plan = stream.plan(line, table)
-        return answer_stream(plan, table, again, run) if _ready(plan, options, run) else DONE
-    refuse_given("a table, whose periods say which they are", onward=again.onward or None)
+        options.keep(plan)
+        if plan.caution is not None:
+            say(plan.caution, as_json=run.as_json, kind="warning")
+        if run.dry_run:
+            asking.show_plan(plan, _show, as_json=run.as_json)
+            return DONE
+        plan.insist(anyway=options.anyway)
+        return answer_stream(plan, table, stream, again, run)
+    refuse_given("a table, whose periods say which they are", onward=stream.onward or None)
     dataset = table.dataset(data, run, every=periods.every)
-    candidates = periods.of(dataset)
     with screen.progress("Trying the mechanisms on simulated data") as move:
-        plan = dataset.plan_watch(line, candidates, progress=move)
-    if run.dry_run:
-        dataset.check(candidates)
-    if not _ready(plan, options, run):
-        return DONE
-    run.warn_of_a_seed()
-    spent.begin(plan.budget, ledger=dataset.ledger is not None, book=lambda: vars(dataset).get("book"))
-    with screen.progress("Adding up the table") as move:
-        noise = "private" if run.seed is None else "reproducible"
-        each = screen.emit_verdict(noise) if run.as_json else screen.say_nothing
-        answer = plan.ask(progress=move, each=each, key=again.key, afresh=again.afresh, anyway=options.anyway)
-    screen.show_answer(answer, as_json=run.as_json, named=_NAMED if run.report else None)
-    run.keep(answer)
-    run.show_curator(answer)
-    if not run.as_json:
-        spent.say_left(dataset.book, plan.settings.epsilon, plan.settings.delta, at_most=True)
-    if answer.ended:
-        screen.notice(answer.exhaustion, style="red")
-    return BUDGET_EXHAUSTED if answer.ended else DONE
+        plan = dataset.plan_watch(line, periods.of(dataset), progress=move)
+    options.keep(plan)
+    return asking.ask(plan, run, again, anyway=options.anyway, show=_show)
 
 
-def _ready(plan: WatchPlan, options: LineOptions, run: Run) -> bool:
-    """Keeps and shows the plan as asked for, refuses what would be no use; whether the questions are to be asked."""
-    if options.save_plan is not None:
-        screen.notice(f"Plan: {plan.save(options.save_plan)}", style="green")
-    screen.warn_of_the_line(plan, as_json=run.as_json)
-    if run.dry_run:
-        screen.show_watch_plan(plan, as_json=run.as_json)
-        return False
-    plan.insist(anyway=options.anyway)
-    if sys.stderr.isatty() and not run.as_json:  # a machine finds it in the last record
-        screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
-    return True
+def _show(plan: WatchPlan) -> None:
+    """What a watch would cost and how good it would be."""
+    from dpselect.dataset.watch_words import costs_and_accuracy
+
+    note = "No value was read, nothing was spent. F1 compares with the answers without noise; 1 is perfect."
+    screen.entries("Dry run", costs_and_accuracy(plan), note=note)

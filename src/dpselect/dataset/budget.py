@@ -1,22 +1,38 @@
-"""The budget of a data set: what everything asked of it may cost together."""
+"""What everything asked of a data set may cost together: a limit in memory, or a ledger that keeps it for good."""
 
 from __future__ import annotations
 
 import math
 import threading
+from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dpselect.checks import one, positive
-from dpselect.dataset.book import NO_DELTA
-from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
+from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, SourceError, StateRefused
+from dpselect.report.rounding import at_least, at_most, no_more_than
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Ledger
+    from dpselect.privacy.loss import Loss
+
+#: Said of a δ that a total of ε alone cannot pay for.
+_NO_DELTA = (
+    "{} total is an ε alone and promises no δ; leave ‹delta› out, or use a ledger made with a δ "
+    "(dpselect ledger create … --delta)"
+)
+#: Stands beside every answer that no ledger keeps.
+NOBODY_REMEMBERS = "No ledger remembers this answer: add up yourself what is asked, or keep a ledger."
 
 
 class Budget:
     """A limit on the sum of pure ε, for as long as this object lives. What does not fit is refused and costs nothing.
 
     >>> budget = Budget(1.0)
-    >>> budget.charge(0.75)
-    >>> budget.charge(0.5)
+    >>> from dpselect.privacy.loss import Loss
+    >>> budget.charge(Loss(epsilon=0.75), parameter="epsilon")
+    >>> budget.charge(Loss(epsilon=0.5), parameter="epsilon")
     Traceback (most recent call last):
         ...
     dpselect.errors.BudgetExhausted: an answer at ε = 0.5 does not fit: 0.25 of 1 is left; nothing was asked; ...
@@ -26,7 +42,6 @@ class Budget:
 
     def __init__(self, total: float | Fraction | None) -> None:
         from dpselect.noise.entropy import owned_here
-        from dpselect.report.rounding import no_more_than
 
         self.total = math.inf
         if total is not None:
@@ -47,25 +62,18 @@ class Budget:
                 "this budget belongs to the process that made it; ask there, or keep a ledger, which processes share"
             )
 
-    def charge(self, epsilon: float, delta: float = 0.0) -> None:
-        """Counts an answer that is about to be drawn."""
+    def charge(self, cost: Loss, *, parameter: str) -> None:
+        """Counts an answer that is about to be drawn; a refusal names the ``parameter`` that says its cost."""
         from dpselect.composition.exact_sum import in_units
-        from dpselect.report.rounding import at_least, at_most
 
         self.refuse_children()
-        if delta > 0 and self.total < math.inf:
-            raise InvalidParameter(NO_DELTA.format("this data set's"), parameter="delta")
+        if cost.delta > 0 and self.total < math.inf:
+            raise InvalidParameter(_NO_DELTA.format("this data set's"), parameter="delta")
         with self._lock:
-            after = self._units + in_units(epsilon)
+            after = self._units + in_units(cost.epsilon)
             if after > in_units(self.total):
-                fits = f"; ‹epsilon› {at_least(self.remaining)} would fit" if self.remaining > 0 else ""
-                raise BudgetExhausted(
-                    f"an answer at ε = {at_most(epsilon)} does not fit: {at_least(self.remaining)} of "
-                    f"{at_most(self.total)} is left; nothing was asked{fits}",
-                    spent=self.spent,
-                    budget=self.total,
-                    next_cost=epsilon,
-                )
+                told, spent = f"{at_least(self.remaining)} of {at_most(self.total)} is left", self.spent
+                raise _too_little(cost.epsilon, told, parameter, most=self.remaining, spent=spent, budget=self.total)
             self._units = after
 
     @property
@@ -81,3 +89,103 @@ class Budget:
         from dpselect.composition.exact_sum import left
 
         return left(self.total, self._units)
+
+
+def open_book(place: Any, *, name: str, total: Any, described: str | None = None) -> Ledger:
+    """The ledger at ``place``; of several data sets in it the one that was ``described`` so, or is called ``name``."""
+    try:
+        from dpselect.ledger import Ledger, Total
+    except ImportError:
+        raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
+    from dpselect.tables.question import exact_number
+
+    if isinstance(place, Ledger):
+        return place
+    wanted = None if total is None else Total.pure(exact_number("total", total))
+    missing = "://" not in str(place) and not Path(place).exists()
+    try:
+        known = () if missing and wanted is not None else Ledger.datasets(place)
+    except LedgerError:
+        if wanted is None:
+            raise
+        known = ()
+    if wanted is not None and not known:
+        return Ledger.create(place, dataset=name, total=wanted)
+    found = Ledger.open(place, dataset=next((one for one in (described, name) if one in known), None))
+    if wanted is not None and found.total != wanted:
+        found.close()
+        raise InvalidParameter(
+            f"‹total› must be left out, or be what was chosen when the ledger was made: {found.total}",
+            parameter="total",
+        )
+    return found
+
+
+def refuse_unpayable(book: Ledger, *costs: Loss) -> None:
+    """Refuses a watch whose whole budget is not left in the ledger: it would end half-way and leave nothing."""
+    balance, total = book.balance(), book.total
+    if total.kind == "pure" and any(cost.delta > 0 for cost in costs):
+        raise InvalidParameter(_NO_DELTA.format("the ledger's"), parameter="delta")
+    needed = sum((total.price(cost) for cost in costs[1:]), total.price(costs[0]))
+    # What is left is rounded down, and may stand a last digit below the number that was typed.
+    if balance.remaining < total.shown(needed) * (1.0 - 1e-9):
+        raise unpayable(book, math.fsum(cost.epsilon for cost in costs), parameter="budget", parts=len(costs))
+
+
+def unpayable(book: Ledger, epsilon: float, *, parameter: str, parts: int = 1) -> BudgetExhausted:
+    """What to say of an answer that the ledger cannot pay for, and what it could."""
+    balance, total = book.balance(), book.total
+    left = total.exact(balance.left)
+    most, unit = left, ""
+    if total.kind == "zcdp":
+        # A pure ε costs ε²/2 of a ρ (THEORY §11); in equal parts, each of them its own square.
+        most, unit = Decimal(math.sqrt(2.0 * parts * float(left)) * (1.0 - 1e-12)), "ρ = "
+    told = f"{unit}{at_least(left)} of {at_least(total.limit)} is left in the ledger"
+    return _too_little(epsilon, told, parameter, most=most, spent=balance.spent, budget=total.limit)
+
+
+def _too_little(
+    epsilon: float, left: str, parameter: str, *, most: float | Decimal, spent: float, budget: float
+) -> BudgetExhausted:
+    fits = f"; ‹{parameter}› {at_least(most)} would fit" if most > 0 else ""
+    return BudgetExhausted(
+        f"an answer at ε = {at_most(epsilon)} does not fit: {left}; nothing was asked{fits}",
+        spent=spent,
+        budget=budget,
+        next_cost=epsilon,
+    )
+
+
+def left_in_words(book: Ledger, cost: Any, *, at_most: bool = False) -> str:
+    """What is left after an answer of this cost, and how many more like it fit; ``at_most``: it may have cost less.
+
+    >>> import tempfile
+    >>> from dpselect.ledger import Ledger, Total
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Ledger.create(folder.name + "/homes.ledger", dataset="homes", total=Total.pure(1)) as book:
+    ...     _ = book.ask({"verb": "peak"}, cost=Fraction(1, 10), draw=lambda: "monday")
+    ...     left_in_words(book, Fraction(1, 10))
+    '0.9 of 1 left, 9 more like this'
+    >>> folder.cleanup()
+    """
+    from dpselect.ledger.amounts import PER_DELTA, exact
+
+    balance, total = book.balance(), book.total
+    if balance.retired:
+        return "nothing left: the data set is retired"
+    more = total.price(cost).times_in(balance.left)
+    unit = "ρ = " if total.kind == "zcdp" else ""
+    shown = f"{unit}{at_least(total.exact(balance.left))} of {at_least(total.limit)}"
+    if total.kind == "approximate":
+        shown += f" (δ: {at_least(exact(balance.left.delta, PER_DELTA))} of {at_least(total.delta)})"
+    return f"{shown} left, {'at least ' if at_most and more else ''}{more or 'no'} more like this"
+
+
+def would_leave(book: Ledger, cost: Any) -> str:
+    """What is left now, and what an answer of this cost would leave."""
+    balance, total = book.balance(), book.total
+    unit, left = "ρ = " if total.kind == "zcdp" else "", balance.left
+    now = f"{unit}{at_least(total.exact(left))} of {at_least(total.limit)} left"
+    if balance.retired or not total.price(cost) <= left:
+        return f"{now}, too little for this"
+    return f"{now}, {unit}{at_least(total.exact(left - total.price(cost)))} after this"

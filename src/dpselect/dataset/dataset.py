@@ -10,8 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from dpselect.dataset import rows
-from dpselect.dataset.budget import Budget
+from dpselect.dataset.budget import Budget, open_book
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
 from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, SourceError, refuse_given
@@ -20,13 +19,15 @@ from dpselect.report.words import shown
 if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
     from dpselect.dataset.line import Line
-    from dpselect.dataset.peak import Peak, PeakPlan
+    from dpselect.dataset.peak import Peak
+    from dpselect.dataset.peak_plan import PeakPlan
+    from dpselect.dataset.scope import Scope
     from dpselect.dataset.watch import Watch
     from dpselect.dataset.watch_plan import WatchPlan
     from dpselect.ledger import Ledger
     from dpselect.mechanisms.selection import Goal
     from dpselect.noise.entropy import Entropy
-    from dpselect.tables import BoundedQuery, Candidates
+    from dpselect.tables import Candidates
     from dpselect.tables.candidates import Every
 
 
@@ -65,8 +66,8 @@ class Dataset(Facts):
     entropy: Entropy | None = None
     ledger: Any = None
     budget: Budget = field(init=False, compare=False)
-    #: What the data-set file is called, and with it the data set in its ledger.
-    _described: ClassVar[str | None] = None
+    #: What the data-set file is called, and with it the data set in its ledger; None where there is no such file.
+    described: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", Budget(None if self.ledger is not None else self.total))
@@ -75,7 +76,7 @@ class Dataset(Facts):
         super().__post_init__()
 
     def __repr__(self) -> str:
-        return f"Dataset({self.name!r}, {self.measured(None)})"
+        return f"Dataset({self.name!r}, {self.value or self.measure!r})"
 
     @classmethod
     def open(cls, path: Path | str, **changes: Any) -> Self:
@@ -84,8 +85,8 @@ class Dataset(Facts):
         A ledger that the file names must be there: one that is gone is not made anew, with a full budget. It counts
         what is spent about each person as the file says who that is: that is not changed on the same ledger.
         """
-        from dpselect.dataset.book import exact_total
         from dpselect.dataset.file import laid_over, read_file
+        from dpselect.tables.question import exact_number
 
         written = read_file(path)
         facts = laid_over(written, changes)
@@ -104,9 +105,9 @@ class Dataset(Facts):
         if "ledger" in facts and "ledger" not in changes:
             _refuse_missing(facts["ledger"], facts.get("total"))
         if facts.get("total") is not None:
-            facts["total"] = exact_total(facts["total"])
+            facts["total"] = exact_number("total", facts["total"])
         found = cls(facts.pop("source"), **facts)
-        object.__setattr__(found, "_described", Path(path).stem)
+        object.__setattr__(found, "described", Path(path).stem)
         return found
 
     def peak(
@@ -127,7 +128,7 @@ class Dataset(Facts):
         With a ledger the same question finds its first answer and costs nothing; with another ``key``, or ``afresh``,
         it is drawn and paid again.
         """
-        self._refuse_children()
+        self.refuse_children()
         where = {name: asked.pop(name) for name in ("start", "end", "every", "categories") if name in asked}
         plan = self.plan_peak(self.candidates(**where), epsilon=epsilon, goal=goal, **asked)
         return plan.ask(anyway=anyway, key=key, afresh=afresh)
@@ -161,7 +162,7 @@ class Dataset(Facts):
 
         if said := {name: asked.pop(name) for name in ("expect", "between", "like") if name in asked}:
             asked["known"] = Known(**said)
-        return plan_peak(self, candidates, epsilon=epsilon, **asked)
+        return plan_peak(self.scope(candidates), epsilon=epsilon, **asked)
 
     def watch(
         self,
@@ -198,7 +199,7 @@ class Dataset(Facts):
         """
         from dpselect.dataset.line import Line
 
-        self._refuse_children()
+        self.refuse_children()
         if line is None:
             line = Line(threshold=threshold, budget=budget, known=known or Known(), how_much=how_much)
         else:
@@ -212,9 +213,8 @@ class Dataset(Facts):
         """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""
         from dpselect.dataset.watch_plan import plan_watch
 
-        public = self.public_side(candidates)
-        where: dict[str, Any] = {"dataset": self, "candidates": candidates, "unit": public.natural_unit}
-        return plan_watch(public.family, line, questions=len(public), progress=progress, **where)
+        scope = self.scope(candidates)
+        return plan_watch(scope.public.family, line, questions=len(candidates), scope=scope, progress=progress)
 
     def plan(
         self, *, start: str | None = None, end: str | None = None, every: Every | None = None, **asked: Any
@@ -258,24 +258,20 @@ class Dataset(Facts):
     @functools.cached_property
     def book(self) -> Ledger | None:
         """The ledger, opened; None where there is none."""
-        from dpselect.dataset.book import open_book
-
         if self.ledger is None:
             return None
-        return open_book(self.ledger, name=self.name, total=self.total, described=self._described)
+        return open_book(self.ledger, name=self.name, total=self.total, described=self.described)
 
-    def _refuse_children(self) -> None:
+    def scope(self, candidates: Candidates) -> Scope:
+        """What a question about these candidates is about, all of it public: reads nothing."""
+        from dpselect.dataset.scope import Scope
+
+        return Scope(self, candidates)
+
+    def refuse_children(self) -> None:
+        """Refuses in a forked child, which has no share in its parent's budget; processes may share a ledger."""
         if self.ledger is None:
             self.budget.refuse_children()
-
-    def check(self, candidates: Candidates) -> None:
-        """Opens the table for its column names only, and refuses what is missing."""
-        self._refuse_children()
-        rows.check(self, candidates)
-
-    def read(self, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
-        """The private queries, one for each candidate. Not an answer: nothing protects them."""
-        return rows.read(self, candidates, progress=progress)
 
 
 def _elsewhere(named: Any, given: Any) -> bool:

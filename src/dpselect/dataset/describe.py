@@ -14,6 +14,7 @@ from dpselect.dataset.look import Look, Remark
 from dpselect.errors import DPSelectError
 
 if TYPE_CHECKING:
+    from dpselect.dataset.dataset import Dataset
     from dpselect.tables import CuratorReport
 
 #: Rows looked at to tell what a column may be.
@@ -114,7 +115,7 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     >>> print(found.remarks[0].text)
     more persons have rows than ‹population› says (1): values would be too large, ...
     """
-    from dpselect.dataset.facts import Facts
+    from dpselect.dataset.dataset import Dataset
     from dpselect.dataset.rows import open_table
     from dpselect.tables.passes import watched
 
@@ -142,7 +143,7 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     report = None
     if not look.missing:
         try:
-            report = _report(Facts(source, **known), look, _part(progress, 0.3, 1.0))
+            report = _report(Dataset(source, **known), look, _part(progress, 0.3, 1.0))
         except DPSelectError as failure:
             look.remark(failure.args[0])
     return Description(
@@ -179,20 +180,22 @@ def _sample(table: Any) -> dict[str, Sequence[Any]]:
     return {name: found.get(name, []) for name in table.columns}
 
 
-def _report(facts: Any, look: Look, progress: Callable[[float], None] | None) -> CuratorReport | None:
+def _report(dataset: Dataset, look: Look, progress: Callable[[float], None] | None) -> CuratorReport | None:
     """What a question under these facts would use, leave out or cut; over all days there are, where none are named."""
     from dpselect.dataset.rows import check, read
+    from dpselect.dataset.scope import Scope
     from dpselect.tables.passes import watched
 
-    if facts.start is None and facts.categories is None:
+    if dataset.start is None and dataset.categories is None:
         if look.days is None or (look.days[1] - look.days[0]).days > 36_500:
             return None
-        candidates = facts.candidates(start=look.days[0].isoformat(), end=look.days[1].isoformat())
+        candidates = dataset.candidates(start=look.days[0].isoformat(), end=look.days[1].isoformat())
     else:
-        candidates = facts.candidates()
-    check(facts, candidates)
-    query = read(facts, candidates, progress=_part(progress, 0.0, 0.4))
-    if facts.start is not None or facts.categories is not None:
+        candidates = dataset.candidates()
+    scope = Scope(dataset, candidates)
+    check(scope)
+    query = read(scope, progress=_part(progress, 0.0, 0.4))
+    if dataset.start is not None or dataset.categories is not None:
         look.silent = [place for place, total in enumerate(query.totals) if not total], query.labels
     with watched(look.table, _part(progress, 0.4, 1.0)):
         return query.curator_report

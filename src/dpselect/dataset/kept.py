@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpselect.dataset.book import refuse_unpayable
+from dpselect.dataset.budget import refuse_unpayable
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.how_much import share
 from dpselect.dataset.known import Known
@@ -16,7 +17,7 @@ from dpselect.report.words import shown
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-    from dpselect.planning import Job, Plan
+    from dpselect.planning import Job, Plan, Prediction
     from dpselect.privacy.family import QueryFamily
 
 #: By default one question in ten is expected above the line.
@@ -200,6 +201,39 @@ class Line:
         if whole:  # with a δ, too: a release of every value is behind the whole set wherever either is of use
             return (_SET, *pure)
         return (*pure, *_APPROXIMATE) if self.delta else pure
+
+    def ranked(
+        self,
+        family: QueryFamily,
+        *,
+        questions: int,
+        unit: Fraction,
+        whole: bool,
+        progress: Callable[[float], None] = lambda share: None,
+    ) -> Sequence[Plan]:
+        """The contenders under this promise, the one expected to do best first; none where no value can be on both
+        sides of the line."""
+        from dpselect.planning.planner import ranked
+
+        job = self.job(family, questions=questions, unit=unit, whole=whole)
+        plans = [] if job is None else ranked(job, self.contenders(whole=whole), on_progress=progress)
+        return plans if plans and plans[0].prediction is not None else []
+
+    def predicted(self, plan: Plan, *, unit: Fraction) -> Prediction | None:
+        """How noise that was stated by hand, or planned before, is expected to do on what is known."""
+        from dpselect.planning import Job
+        from dpselect.planning.tuning import StreamTuner
+
+        if plan.prediction is not None and plan.prediction.guess is not None:
+            return plan.prediction
+        if self.plan is None:
+            job = self.job(plan.family, questions=plan.count, unit=unit)
+        else:
+            promise: dict[str, Any] = {"epsilon": plan.epsilon, "delta": plan.delta, "threshold": plan.threshold}
+            job = Job(asked="crossings", family=plan.family, count=plan.count, **promise)
+        if job is None or plan.sparse is None:
+            return None
+        return StreamTuner(job, plan.sparse, epsilon=plan.epsilon).predict(plan.sparse_parameters)
 
     def stated_noise(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Plan:
         """What a plan says; otherwise Gaussian noise as stated by hand, or by the plain rule, for these queries."""

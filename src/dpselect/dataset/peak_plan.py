@@ -11,30 +11,26 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpselect.checks import FloatArray, counts, one
 from dpselect.dataset import how_much as values_named
-from dpselect.dataset.dataset import Dataset
-from dpselect.dataset.facts import period_word
+from dpselect.dataset import peak_words
+from dpselect.dataset.answer import AnswerPlan
 from dpselect.dataset.known import Known
-from dpselect.dataset.outlook import COARSER
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.privacy.classical import upward
-from dpselect.report.guarantee import Guarantee
+from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
-from dpselect.report.words import choice_in_words, percent
 
 if TYPE_CHECKING:
     from dpselect.dataset.peak import Peak
+    from dpselect.dataset.scope import Scope
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.mechanisms.selection import Goal, NoisyMax
     from dpselect.planning import Model, Plan, Profile
     from dpselect.planning.one_release import Tried
     from dpselect.planning.prediction import ExpectedAccuracy
     from dpselect.privacy.family import QueryFamily
-    from dpselect.tables import BoundedQuery, Candidates
 
 #: An answer that falls short by more than this share of what a blind guess does is not worth its cost.
 _HARDLY_BETTER = 0.75
@@ -51,11 +47,13 @@ NAMES = {name: entry.name for name, entry in by_short_name("selection").items()}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PeakPlan:
+class PeakPlan(AnswerPlan):
     """What asking for a peak would cost and how good it would be, from public knowledge alone.
 
     Attributes
     ----------
+    scope : Scope
+        What is asked about: the data set and the candidates.
     tried : dict
         Each mechanism that was tried: at what noise, and how it does on simulated data.
     mechanism : str
@@ -78,13 +76,11 @@ class PeakPlan:
         Which share of several that are named is expected to belong to the true ones.
     """
 
-    dataset: Dataset
-    candidates: Candidates
-    public: BoundedQuery
+    scope: Scope
     mechanism: str
     tried: dict[str, Tried]
     guess: ExpectedAccuracy
-    series: list[FloatArray] = field(repr=False)
+    series: list[FloatArray]
     forced: str | None = None
     goal: Goal = "largest"
     top: int = 1
@@ -93,32 +89,35 @@ class PeakPlan:
     narrow: ExpectedAccuracy | None = None
     overlap: float = 1.0
 
+    verb, priced_by = "peak", "epsilon"
+    # In words.
+    reason = property(peak_words.reason)
+    expectation = property(peak_words.expectation)
+    advice = property(peak_words.advice)
+    refusal = peak_words.refusal
+
     def __repr__(self) -> str:
-        asked = f"{self.goal} of {len(self.candidates):,}" if self.top == 1 else f"{self.top} {self.goal}"
-        return f"<PeakPlan: the {asked}, {self.mechanism} at ε = {at_most(self.shown_cost(self.mechanism))}>"
+        asked = f"{self.goal} of {len(self.scope.candidates):,}" if self.top == 1 else f"{self.top} {self.goal}"
+        return f"<PeakPlan: the {asked}, {self.mechanism} at ε = {at_most(self.shown_cost())}>"
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.reason} It costs ε = {at_most(self.shown_cost(self.mechanism))}.",
-            f"Expected: {self.expectation}.",
-        ]
-        return "\n".join([*lines, *filter(None, [self.weakness, self.advice, None if self.useful else self.futility])])
+        told = [f"{self.reason} It costs ε = {at_most(self.shown_cost())}.", f"Expected: {self.expectation}."]
+        return "\n".join([*told, *filter(None, [self.weakness, self.advice, None if self.useful else self.refusal()])])
 
-    def save(self, path: Path | str) -> Path:
-        """Keeps the plan in a file, for this table or another of the same range whose Δ is no larger."""
-        from dpselect.planning import Plan
-
-        if self.top > 1 or self.value is not None:
-            raise InvalidParameter("a plan in a file is for one name: leave ‹top› and ‹how_much› out", parameter="top")
-        said: dict[str, Any] = {"contender": NAMES[self.mechanism], "asked": "largest", "unit": self.unit}
-        cost, noise = self.shown_cost(self.mechanism), {"scale": self.chosen.scale}
-        kept = Plan(**said, family=self.public.family, count=len(self.public), epsilon=cost, parameters=noise)
-        return kept.save(path)
+    @property
+    def caution(self) -> str | None:
+        """What to know before paying, if anything."""
+        return self.scope.long_cap
 
     @property
     def chosen(self) -> Tried:
         """The mechanism that will be used."""
         return self.tried[self.mechanism]
+
+    @property
+    def unit(self) -> float:
+        """What a query of 1 is in the readings' unit."""
+        return float(self.scope.public.natural_unit)
 
     @functools.cached_property
     def drawing(self) -> NoisyMax:
@@ -127,140 +126,35 @@ class PeakPlan:
         Most selections pay for Δ alone. Then a population that is too small cuts nothing, and the winner is right.
         """
         made: NoisyMax = self.chosen.mechanism
-        roomy = replace(made, family=_with_room(made.family))
-        free = roomy.top_epsilon(len(self.candidates), self.top) <= made.top_epsilon(len(self.candidates), self.top)
-        return roomy if free and not self.dataset.is_series else made
+        roomy, count = replace(made, family=_with_room(made.family)), len(self.scope.candidates)
+        free = roomy.top_epsilon(count, self.top) <= made.top_epsilon(count, self.top)
+        return roomy if free and not self.scope.dataset.is_series else made
 
     @property
     def is_cut(self) -> bool:
         """Whether values beyond the range are cut to it."""
         return self.drawing is self.chosen.mechanism
 
-    @property
-    def advice(self) -> str | None:
-        """One sentence where another mechanism does clearly better at the same cost."""
-        from dpselect.planning.one_release import clearly_better
-
-        best = clearly_better(self.mechanism, self.tried)
-        if best is None:
-            return None
-        theirs, ours = (self._shortfall(one.accuracy) for one in (best, self.chosen))
-        return (
-            f"{best.name} is more accurate at the same ε: on simulated data what it names is {theirs} "
-            f"{self._side} the {self.goal} on average, against {ours}."
-        )
-
-    @property
-    def reason(self) -> str:
-        """Which mechanism is used, and why, in a sentence."""
-        title = self.chosen.entry.title
-        if self.forced is not None:
-            return f"{title}, as {self.forced}."
-        return f"{title}: of {len(self.tried)} that give this guarantee, the one expected to come closest."
-
-    @property
-    def expectation(self) -> str:
-        """How good the answer is expected to be beside a blind guess, in the readings' unit, and what that rests on."""
-        told = f"{self._told(self.chosen.accuracy)}{self._together}"
-        guess = f"a guess that looks at no data: {self._told(self.guess)}"
-        if self.known.like is not None:
-            return f"{told}; {guess} (if it goes like the public series given)"
-        if self.known.between is not None:
-            low, high = (self.dataset.with_unit(f"{float(end):g}") for end in self.known.between)
-            return f"{told}; {guess} (on simulated series between {low} and {high}, as stated)"
-        span = self.dataset.with_unit(f"{float(np.ptp(self.series[0])) * self.unit:.3g}")
-        narrow = "" if self.narrow is None else f"; if over a tenth of that: {self._told(self.narrow)}"
-        return f"if the values move over about {span} (nothing was said of them): {told}; {guess}{narrow}"
-
-    @property
-    def _together(self) -> str:
-        """How many of several are expected to be right, whatever their order."""
-        if self.top == 1:
-            return ""
-        return f"; of the {self.top} named, {self.top * self.overlap:.1f} are among the {self.top} {self.goal}"
-
-    def _told(self, accuracy: ExpectedAccuracy) -> str:
-        which = "the " + self.goal if self.top == 1 else "the right one in each place"
-        spread = {"few": accuracy.fewest_hits, "many": accuracy.most_hits}
-        return choice_in_words(accuracy.hits, self._shortfall(accuracy), **spread, which=which, side=self._side)
-
-    def _shortfall(self, accuracy: ExpectedAccuracy) -> str:
-        return self.dataset.with_unit(f"{accuracy.shortfall * self.public.family.width * self.unit:.3g}")
-
-    @property
-    def _side(self) -> str:
-        """Where a wrong winner lies."""
-        return "below" if self.goal == "largest" else "above"
-
-    @property
-    def useful(self) -> bool:
-        """Whether the answer is expected to be clearly better than a blind guess."""
-        return _is_useful(self.chosen.accuracy, self.guess) and self.overlap >= _HALF
-
-    @property
-    def futility(self) -> str:
-        """What to say, and what to do, where it is not."""
-        from dpselect.planning.budgets import enough
-
-        whole = self.cost(self.mechanism)
-        each = float(self.chosen.mechanism.epsilon(candidates=len(self.candidates)))
-        more = enough(lambda times: self._will_do(times * each, self.series), start=1.0, doublings=24)
-        told = [] if more is None else [f"‹epsilon› {at_most(more * whole, digits=2)} would do on such data"]
-        for periods, number in COARSER.get(period_word(self.candidates), ()):
-            fewer = [values[:: max(1, number)] for values in self.series]
-            if len(fewer[0]) > 1 and self._will_do(each, fewer):
-                told.append(f"{periods} would do at this ‹epsilon›, were they as far apart")
-                break
-        remedy = "; ".join(told or ["ask about fewer and longer periods"])
-        what = "the answer would hardly be better than a guess"
-        if _is_useful(self.chosen.accuracy, self.guess):
-            what = f"fewer than half of the {self.top} named would belong there"
-        cap = "".join(f"; {caution}" for caution in self.cautions)
-        return (
-            f"{what}; expected: {self.expectation}; {remedy}, or ask about more people{cap}; nothing was spent "
-            "(‹anyway› to insist)"
-        )
-
-    def _will_do(self, epsilon: float, series: list[FloatArray]) -> bool:
-        """Whether a choice at this ε is clearly better than a guess on these series."""
-        from dpselect.planning.one_release import try_selections
-        from dpselect.planning.prediction import blind_accuracy, expected_overlap
-
-        family, name = self.public.family, NAMES[self.mechanism]
-        found = try_selections(family, series, epsilon=epsilon, names=[name], goal=self.goal)[name]
-        if not _is_useful(found.accuracy, blind_accuracy(family, series, goal=self.goal)):
-            return False
-        if self.top == 1:
-            return True
-        top = min(self.top, len(series[0]))
-        return expected_overlap(found.mechanism, series, top=top, goal=self.goal) >= _HALF
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """What to know before paying."""
-        told = self.dataset.long_cap(self.candidates)
-        return () if told is None else (told,)
-
-    @property
-    def unit(self) -> float:
-        """What a query of 1 is in the readings' unit."""
-        return float(self.public.natural_unit)
-
-    def cost(self, name: str) -> float:
-        """The pure ε of an answer by this mechanism, with the values where they are asked for."""
-        parts = [self.tried[name].mechanism.top_epsilon(len(self.candidates), self.top)]
+    def cost(self, name: str | None = None) -> float:
+        """The pure ε of an answer, with the values where they are asked for; by another mechanism, if one is named."""
+        parts = [self.tried[name or self.mechanism].mechanism.top_epsilon(len(self.scope.candidates), self.top)]
         if self.value is not None:
             parts.append(float(self.value.epsilon(self.top)))
         return upward(sum(map(Fraction, parts), Fraction(0)))
 
-    def shown_cost(self, name: str) -> float:
+    def shown_cost(self, name: str | None = None) -> float:
         """The same as it was typed where it comes to that: 0.1, not the largest double that is not above one tenth."""
         return rounded_up(self.cost(name), digits=15)
 
     @property
+    def promise(self) -> Loss:
+        """The most the answer may cost."""
+        return Loss(epsilon=self.cost())
+
+    @property
     def rho(self) -> float:
         """The cost as ρ of zero-concentrated differential privacy, which adds up to less in many answers."""
-        named = self.chosen.mechanism.top_rho(len(self.candidates), self.top)
+        named = self.chosen.mechanism.top_rho(len(self.scope.candidates), self.top)
         # A pure ε is ε²/2 (THEORY §11).
         shown = 0.0 if self.value is None else float(self.value.epsilon(self.top))
         return upward(Fraction(named) + Fraction(shown) ** 2 / 2)
@@ -271,9 +165,40 @@ class PeakPlan:
         return None if self.value is None else values_named.margin(self.value) * self.unit
 
     @property
-    def weakness(self) -> str | None:
-        """What to say of an ε too large to promise much."""
-        return Guarantee(epsilon=self.cost(self.mechanism)).weakness
+    def useful(self) -> bool:
+        """Whether the answer is expected to be clearly better than a blind guess."""
+        return self.beats_a_guess and self.overlap >= _HALF
+
+    @property
+    def beats_a_guess(self) -> bool:
+        """Whether what is named falls clearly less short than a blind guess, whether or not most of a list is right."""
+        return _is_better(self.chosen.accuracy, self.guess)
+
+    def will_do(self, epsilon: float, series: list[FloatArray]) -> bool:
+        """Whether a choice at this ε is clearly better than a guess on these series."""
+        from dpselect.planning.one_release import try_selections
+        from dpselect.planning.prediction import blind_accuracy, expected_overlap
+
+        family, name = self.scope.public.family, NAMES[self.mechanism]
+        found = try_selections(family, series, epsilon=epsilon, names=[name], goal=self.goal)[name]
+        if not _is_better(found.accuracy, blind_accuracy(family, series, goal=self.goal)):
+            return False
+        if self.top == 1:
+            return True
+        top = min(self.top, len(series[0]))
+        return expected_overlap(found.mechanism, series, top=top, goal=self.goal) >= _HALF
+
+    def save(self, path: Path | str) -> Path:
+        """Keeps the plan in a file, for this table or another of the same range whose Δ is no larger."""
+        from dpselect.planning import Plan
+
+        if self.top > 1 or self.value is not None:
+            raise InvalidParameter("a plan in a file is for one name: leave ‹top› and ‹how_much› out", parameter="top")
+        public = self.scope.public
+        said: dict[str, Any] = {"contender": NAMES[self.mechanism], "asked": "largest", "unit": self.unit}
+        cost, noise = self.shown_cost(), {"scale": self.chosen.scale}
+        kept = Plan(**said, family=public.family, count=len(public), epsilon=cost, parameters=noise)
+        return kept.save(path)
 
     def ask(
         self,
@@ -293,24 +218,23 @@ class PeakPlan:
         """
         from dpselect.dataset.peak import ask
 
-        if not anyway and not self.useful:
-            raise InvalidParameter(self.futility, parameter="epsilon")
+        self.insist(anyway=anyway)
         return ask(self, progress=progress, key=key, afresh=afresh)
 
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, and without places."""
         return {
-            **dict(self.dataset.parameters(self.candidates)),
+            **dict(self.scope.parameters()),
             "verb": "peak",
-            **self.dataset.named(self.candidates),
+            **self.scope.named(),
             "mechanism": self.mechanism,
-            **scale(self.chosen),
+            **peak_words.scale(self.chosen),
             **({} if self.goal == "largest" else {"goal": self.goal}),
             **({} if self.top == 1 else {"top": self.top}),
             **({} if self.value is None else {"value_scale": self.value.scale}),
-            "epsilon": self.shown_cost(self.mechanism),
+            "epsilon": self.shown_cost(),
             # A public list of categories may be longer than an entry.
-            "labels": hashlib.sha256("\n".join(self.candidates.labels).encode()).hexdigest(),
+            "labels": hashlib.sha256("\n".join(self.scope.candidates.labels).encode()).hexdigest(),
         }
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -320,15 +244,15 @@ class PeakPlan:
                 "dry_run": True,
                 "mechanism": name,
                 "chosen": name == self.mechanism,
-                "candidates": len(self.candidates),
+                "candidates": len(self.scope.candidates),
                 "epsilon": self.shown_cost(name),
-                **scale(tried),
-                **self.dataset.asked_about(self.candidates),
+                **peak_words.scale(tried),
+                **self.scope.to_dict(),
                 "query_unit": self.unit,
                 **self.expected(tried.accuracy),
                 **({} if self.margin is None else {"amount_margin": self.margin}),
                 **({"advice": self.advice} if name == self.mechanism else {}),
-                **note(self.weakness),
+                **({} if self.weakness is None else {"note": self.weakness}),
             }
             for name, tried in self.tried.items()
         ]
@@ -346,30 +270,13 @@ class PeakPlan:
             **({} if self.top == 1 else {"expected_overlap": self.overlap}),
         }
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Each mechanism that was tried, as headings and rows of a table."""
-        in_unit = ["in the reading's unit"] if self.unit != 1 else []
-        rows = [
-            [
-                f"→ {name}" if name == self.mechanism else f"  {name}",
-                at_most(self.shown_cost(name)),
-                noise_in_words(one),
-                *(at_most(one.scale * self.unit) for _ in in_unit),
-                percent(one.accuracy.shortfall),
-                percent(one.accuracy.hits),
-            ]
-            for name, one in self.tried.items()
-        ]
-        return ["mechanism", "pure ε ≤", "noise", *in_unit, "falls short", "best found"], rows
 
-
-def _is_useful(accuracy: ExpectedAccuracy, guess: ExpectedAccuracy) -> bool:
+def _is_better(accuracy: ExpectedAccuracy, guess: ExpectedAccuracy) -> bool:
     return accuracy.shortfall <= _HARDLY_BETTER * guess.shortfall
 
 
 def plan_peak(
-    dataset: Dataset,
-    candidates: Candidates,
+    scope: Scope,
     *,
     epsilon: Fraction | float | None = None,
     mechanism: str | None = None,
@@ -398,19 +305,18 @@ def plan_peak(
     elif epsilon is None:
         raise refuse("epsilon", None, "given: the most the answer may cost (or ‹plan›, which says it)")
     refuse_given("a peak, where no line is to be reached: say ‹between› or ‹like›, or", expect=said.expect)
-    public = dataset.public_side(candidates)
+    public = scope.public
     number = int(one(counts, "top", top, least=1))
     if number > len(public):
         raise refuse("top", top, f"at most the number of candidates, {len(public)}")
     if isinstance(epsilon, str):
         raise refuse("epsilon", epsilon, "a number such as 0.1, not a text")
     whole = 0.0 if epsilon is None else no_more_than(epsilon)
-    supposed = _supposed(said, dataset, public, candidates)
-    series = made_up(public.family, count=len(public), public=supposed)
+    series = made_up(public.family, count=len(public), public=_supposed(said, scope))
     if goal == "smallest" and said.like is None:
         series = with_flat_ends(series, goal=goal)
     if plan is not None:
-        tried = _planned(plan, public, series, goal=goal)
+        tried = _planned(plan, scope, series, goal=goal)
     else:
         # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
         every = compare or mechanism in (None, "gaussian")
@@ -418,15 +324,14 @@ def plan_peak(
         each = values_named.share(whole, (2 if how_much else 1) * number)
         found = try_selections(public.family, series, epsilon=each, names=short, goal=goal)
         tried = {short[name]: replace(made, name=short[name]) for name, made in found.items()}
-    half = values_named.share(whole, 2)
     # On equal terms the first in the catalogue's order is used.
     best = mechanism or min(tried, key=lambda name: tried[name].accuracy.shortfall)
-    picker = tried[best].mechanism
+    picker, value, room = tried[best].mechanism, None, _with_room(public.family)
+    if how_much:
+        value = LaplaceRelease.calibrated(room, candidates=number, epsilon=values_named.share(whole, 2))
     tenth = [(values - values.min()) / 10 + values.min() for values in series]
     return PeakPlan(
-        dataset=dataset,
-        candidates=candidates,
-        public=public,
+        scope=scope,
         mechanism=best,
         tried=tried,
         guess=blind_accuracy(public.family, series, goal=goal),
@@ -434,21 +339,19 @@ def plan_peak(
         forced="planned" if plan is not None else None if mechanism is None else "asked",
         goal=goal,
         top=number,
-        value=LaplaceRelease.calibrated(_with_room(public.family), candidates=number, epsilon=half)
-        if how_much
-        else None,
+        value=value,
         known=said,
         narrow=expected_accuracy(picker, tenth, goal=goal) if said.nothing else None,
         overlap=expected_overlap(picker, series, top=number, goal=goal) if number > 1 else 1.0,
     )
 
 
-def _planned(plan: Plan, public: BoundedQuery, series: list[FloatArray], *, goal: Goal) -> dict[str, Tried]:
+def _planned(plan: Plan, scope: Scope, series: list[FloatArray], *, goal: Goal) -> dict[str, Tried]:
     """The mechanism of a plan at the noise it states, on this table; what it costs is that of this table."""
     from dpselect.planning.one_release import Tried
     from dpselect.planning.prediction import expected_accuracy
 
-    short = {name: key for key, name in NAMES.items()}
+    short, public = {name: key for key, name in NAMES.items()}, scope.public
     if plan.asked != "largest":
         raise InvalidParameter("‹plan› must be for a peak; this one is for a line to be reached: use it with watch")
     if plan.contender not in short:
@@ -458,20 +361,19 @@ def _planned(plan: Plan, public: BoundedQuery, series: list[FloatArray], *, goal
     return {name: Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, series, goal=goal))}
 
 
-def _supposed(known: Known, dataset: Dataset, public: BoundedQuery, candidates: Candidates) -> Profile | Model:
+def _supposed(known: Known, scope: Scope) -> Profile | Model:
     """What was said of the values, on the scale of the queries; where nothing was, what is usual.
 
     Under a cap that was stated for a longer period, what is usual is so many times less: an hour of a day's cap.
     """
     from dpselect.planning import Model
     from dpselect.planning.knowledge import USUAL_SPAN
-    from dpselect.tables import Cycle
 
-    weekdays, parts = isinstance(candidates, Cycle) and candidates.every == "weekday", dataset.parts_of_cap(candidates)
-    if not known.nothing or not (weekdays or parts > 1):
-        return known.public(unit=public.natural_unit)
+    weekdays, family = scope.period == "weekday", scope.public.family
+    if not known.nothing or not (weekdays or scope.parts_of_cap > 1):
+        return known.public(unit=scope.public.natural_unit)
     shares = _WEEKDAYS if weekdays else (0.0, USUAL_SPAN)
-    low, high = (public.family.lower + end * public.family.width / parts for end in shares)
+    low, high = (family.lower + end * family.width / scope.parts_of_cap for end in shares)
     return Model(low=low, high=high)
 
 
@@ -479,19 +381,3 @@ def _with_room(family: QueryFamily) -> QueryFamily:
     """The same family over a range so much longer that totals of a great many more persons fit."""
     upper = family.lower + _ROOM * family.width
     return replace(family, upper=upper) if math.isfinite(upper) else family
-
-
-def note(weakness: str | None) -> dict[str, str]:
-    """A weak promise called weak, for a record."""
-    return {} if weakness is None else {"note": weakness}
-
-
-def scale(tried: Tried) -> dict[str, float]:
-    """The scale of the noise, under the name the mechanism has for it."""
-    return {tried.mechanism.noise_names[0]: tried.scale}
-
-
-def noise_in_words(tried: Tried, *, unit: float = 1.0) -> str:
-    """The law of the noise and its scale, in the queries' unit or another."""
-    symbol = "σ =" if tried.entry.noise == "Gaussian" else "scale"
-    return f"{tried.entry.noise}, {symbol} {at_most(tried.scale * unit)}"

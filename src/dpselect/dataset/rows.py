@@ -8,39 +8,43 @@ from typing import TYPE_CHECKING, Any
 from dpselect.errors import InvalidParameter, SourceError
 
 if TYPE_CHECKING:
-    from dpselect.dataset.facts import Facts
-    from dpselect.tables import BoundedQuery, Candidates
+    from dpselect.dataset.dataset import Dataset
+    from dpselect.dataset.scope import Scope
+    from dpselect.tables import BoundedQuery
 
 
-def check(facts: Facts, candidates: Candidates) -> None:
+def check(scope: Scope) -> None:
     """Opens the table for its column names and types only, and refuses what is missing."""
     from dpselect.tables.rows import check_columns, usable_rows
 
-    table = open_rows(facts)
-    if facts.is_series:
-        check_columns(table, [facts.place, facts.value])
+    dataset = scope.dataset
+    dataset.refuse_children()
+    table = _open(dataset)
+    if dataset.is_series:
+        check_columns(table, [dataset.place, dataset.value])
     else:
-        usable_rows(table, facts.question(candidates), candidates)
-    if facts.needs_hours(candidates) and not _may_hold_hours(facts, table):
+        usable_rows(table, scope.question, scope.candidates)
+    if scope.needs_hours and not _may_hold_hours(dataset, table):
         raise InvalidParameter(
             "the times of this table are dates without an hour, and all of them would count as 00:00: "
-            + ("ask per day" if facts.wide else "name the column of hours with ‹hour›, or ask per day")
+            + ("ask per day" if dataset.wide else "name the column of hours with ‹hour›, or ask per day")
             + " (‹every› day)",
-            parameter="every" if facts.wide else "hour",
+            parameter="every" if dataset.wide else "hour",
         )
-    if facts.wide:
-        _refuse_days_without_column(facts, table, candidates)
+    if dataset.wide:
+        _refuse_days_without_column(scope, table)
 
 
-def _refuse_days_without_column(facts: Facts, table: Any, candidates: Candidates) -> None:
+def _refuse_days_without_column(scope: Scope, table: Any) -> None:
     """Refuses dates before the first column or after the last: all of them would count as 0. Names are public."""
     from dpselect.tables import Categories, Cycle
     from dpselect.tables.wide import column_places
 
+    candidates = scope.candidates
     if isinstance(candidates, Categories):
         return
     calendar = candidates.calendar if isinstance(candidates, Cycle) else candidates
-    named = column_places(table, facts.question(candidates), calendar).values()
+    named = column_places(table, scope.question, calendar).values()
     labels, first, last = calendar.labels, min(named), max(named)
     missing = [(0, first - 1, f"begin with ‹start› {labels[first]}")] if first else []
     if last < len(labels) - 1:
@@ -54,7 +58,7 @@ def _refuse_days_without_column(facts: Facts, table: Any, candidates: Candidates
         )
 
 
-def _may_hold_hours(facts: Facts, table: Any) -> bool:
+def _may_hold_hours(facts: Dataset, table: Any) -> bool:
     """Whether the times can say an hour, as far as names, types and formats tell, which are public."""
     if facts.time_format is not None:
         return any(sign in facts.time_format.replace("%-", "%") for sign in ("%H", "%I", "%T", "%R", "%X", "%c", "%s"))
@@ -64,22 +68,22 @@ def _may_hold_hours(facts: Facts, table: Any) -> bool:
     return not table[facts.place].type().is_date()
 
 
-def read(facts: Facts, candidates: Candidates, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
+def read(scope: Scope, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
     """The private queries, one for each candidate. Not an answer: nothing protects them."""
-    from dpselect import tables
+    from dpselect.tables import bounded_query
 
-    table = open_rows(facts)
-    if facts.is_series:
-        return facts.series(table, candidates)
-    return tables.bounded_query(table, facts.question(candidates), candidates, progress=progress)
+    table = _open(scope.dataset)
+    if scope.dataset.is_series:
+        return scope.series(table)
+    return bounded_query(table, scope.question, scope.candidates, progress=progress)
 
 
-def open_rows(facts: Facts) -> Any:
+def _open(dataset: Dataset) -> Any:
     """The table, as Ibis sees it; nothing is read yet beyond names and types."""
     from dpselect.tables.rows import with_hours
 
-    table = open_table(facts.source, backend=facts.backend, table=facts.table, delimiter=facts.delimiter)
-    return table if facts.hour is None else with_hours(table, date=facts.time or "", hour=facts.hour)
+    table = open_table(dataset.source, backend=dataset.backend, table=dataset.table, delimiter=dataset.delimiter)
+    return table if dataset.hour is None else with_hours(table, date=dataset.time or "", hour=dataset.hour)
 
 
 def open_table(source: Any, *, backend: str | None, table: str | None, delimiter: str | None) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import math
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpselect.dataset import how_much
+from dpselect.dataset import how_much, rows
 from dpselect.dataset.answer import Answer
-from dpselect.dataset.book import NOBODY_REMEMBERS
+from dpselect.dataset.budget import NOBODY_REMEMBERS
 from dpselect.dataset.watch_words import noise, report
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, StateRefused, refuse_given
@@ -176,8 +176,8 @@ class Watch(Answer):
 
     def name(self, place: int) -> str:
         """What question ``place`` is called."""
-        names: Sequence[str] = self.plan.candidates.labels if self.plan.candidates is not None else ()
-        return names[place] if names else f"question {place + 1}"
+        scope = self.plan.scope
+        return f"question {place + 1}" if scope is None else scope.candidates.labels[place]
 
     @property
     def exhaustion(self) -> str:
@@ -212,9 +212,17 @@ class Watch(Answer):
             **({} if weakness is None else {"note": weakness}),
         }
 
-    def as_report(self, *, named: int | None = None) -> Report:
-        """The answers for people; with ``named``, only so many of those above are listed by name."""
-        return report(self, named=named)
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Each verdict, which says whether it is private at all, and then how the watch ended."""
+        tops = set(self.above)
+        for place in range(self.answered):
+            verdict = {"period": self.name(place), "answer": "above" if place in tops else "below"}
+            yield {**verdict, "spent": self.spent[place], "noise": self.vector.noise}
+        yield self.to_dict()
+
+    def as_report(self) -> Report:
+        """The answers for people."""
+        return report(self)
 
 
 def start(
@@ -241,14 +249,14 @@ def start(
             "this plan answers all questions at once, with ask(), and nothing was spent; for answers one "
             "by one plan with another mechanism"
         )
-    source, dataset = entropy or SYSTEM_ENTROPY, plan.dataset
+    source, dataset = entropy or SYSTEM_ENTROPY, None if plan.scope is None else plan.scope.dataset
     if dataset is not None:
         source, book = dataset.entropy or source, dataset.book
     if book is None:
         refuse_given("a watch without a ledger, which is always asked anew", key=key, afresh=afresh or None)
         refuse_given("a watch without a ledger", onward=onward or None)
         if dataset is not None:
-            dataset.budget.charge(plan.budget, plan.settings.delta)
+            dataset.budget.charge(plan.promise, parameter=plan.priced_by)
         return Watch(plan=plan, vector=plan.vector(source))
     # A key nobody can have: the watch is another one, and paid again.
     mark = f"afresh {secrets.token_hex(16)}" if afresh else key
@@ -266,7 +274,7 @@ def start(
         by=dict(noise(plan)),
     )
     watch = Watch(plan=plan, vector=plan.vector(source, filter=kept.filter, before=kept.answers.before), kept=kept)
-    if plan.candidates is None or kept.repeated < len(plan.candidates):
+    if plan.scope is None or kept.repeated < len(plan.scope.candidates):
         kept.make_ready(watch.vector)
     return watch
 
@@ -275,42 +283,33 @@ def ask_about_each(
     plan: WatchPlan,
     *,
     progress: Callable[[float], None] | None = None,
-    each: Callable[[str, bool, float], None] = lambda _name, _above, _spent: None,
     key: str | None = None,
     afresh: bool = False,
     anyway: bool = False,
 ) -> Watch:
     """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
 
-    Answers that would hardly be better than a guess are refused and cost nothing, unless asked for ``anyway``.
-    Columns that are not there are refused before the charge. ``each`` is told the period, whether it is above, and
-    what was spent by then, as soon as it may be shown: with a ledger, once the ledger has it. ``key`` and
-    ``afresh`` are those of :meth:`start`. What is interrupted keeps the answers that were drawn: asked again, the
-    watch goes on behind them.
+    Answers that would hardly be better than a guess are refused and cost nothing, unless asked for ``anyway``. Columns
+    that are not there are refused before the charge. ``key`` and ``afresh`` are those of :meth:`start`. With a ledger
+    nothing comes back before the ledger has all of it; what is interrupted keeps the answers that were drawn: asked
+    again, the watch goes on behind them.
     """
-    if plan.dataset is None or plan.candidates is None:
+    scope = plan.scope
+    if scope is None:
         raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
-    dataset, candidates = plan.dataset, plan.candidates
     plan.insist(anyway=anyway)
-    dataset.check(candidates)
-    # Nothing is shown before the ledger has all of it.
+    rows.check(scope)
     watch = start(plan, key=key, afresh=afresh, at_once=False)
-    read = functools.cache(lambda: dataset.read(candidates, progress=progress))
+    read = functools.cache(lambda: rows.read(scope, progress=progress))
     watch.examine = lambda: read().curator_report
     if isinstance(watch.vector, WholeVector):
         watch.vector.all_values = lambda: read().values
     with watch.abandoned_with_care():
-        while watch.answered < len(candidates) and watch.can_ask:
+        while watch.answered < len(scope.candidates) and watch.can_ask:
             place = watch.answered
-            above = watch.ask(0.0 if watch.repeating else read().values[place].item())
-            if watch.kept is None:
-                each(watch.name(place), above, watch.spent[place])
-        watch.ended = watch.answered < len(candidates)
+            watch.ask(0.0 if watch.repeating else read().values[place].item())
+        watch.ended = watch.answered < len(scope.candidates)
         watch.settle(ended=True)
         if plan.asked.how_much:
-            watch.add_amounts(read, entropy=dataset.entropy or SYSTEM_ENTROPY)
-    if watch.kept is not None:
-        tops = set(watch.above)
-        for place in range(watch.answered):
-            each(watch.name(place), place in tops, watch.spent[place])
+            watch.add_amounts(read, entropy=scope.dataset.entropy or SYSTEM_ENTROPY)
     return watch

@@ -3,66 +3,95 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dpselect.dataset import how_much, watch, watch_words
-from dpselect.dataset.facts import period_word
-from dpselect.dataset.outlook import Outlook, choose, foresee
+from dpselect.dataset.answer import AnswerPlan
 from dpselect.dataset.whole import WholeVector
-from dpselect.errors import InvalidParameter, refuse, refuse_given
+from dpselect.errors import refuse, refuse_given
 from dpselect.mechanisms.catalogue import entry_of
 from dpselect.mechanisms.release import LaplaceRelease
 from dpselect.noise.entropy import SYSTEM_ENTROPY
-from dpselect.report.guarantee import Guarantee
+from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import no_more_than, rounded_up
+from dpselect.report.words import plural
 
 if TYPE_CHECKING:
     from dpselect.composition.filter import Filter
     from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.dataset.dataset import Dataset
     from dpselect.dataset.line import Line
+    from dpselect.dataset.scope import Scope
     from dpselect.noise.entropy import Entropy
-    from dpselect.planning import Plan
+    from dpselect.planning import Plan, Prediction
     from dpselect.privacy.family import QueryFamily
-    from dpselect.tables import Candidates
+
+#: An answer must take away at least this part of what a guess gets wrong. A convention: below it most of what is named
+#: is what a guess names, and the budget is better kept.
+CLEARLY_BETTER = 0.25
 
 
-@dataclass(frozen=True, kw_only=True)
-class WatchPlan:
+def is_useful(expected: Prediction | None) -> bool:
+    """Whether the answers are expected to be clearly better than naming everything, a guess that looks at no data."""
+    guess = 0.0 if expected is None else float(expected.guess or 0.0)
+    return expected is not None and expected.score - guess >= CLEARLY_BETTER * (1.0 - guess)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WatchPlan(AnswerPlan):
     """What a watch would cost and how good it would be, from public knowledge alone.
 
     Attributes
     ----------
     settings : Plan
-        Mechanism, line, budget and noise of the names, on the scale of the queries.
+        Mechanism, line, budget and noise of the names, on the scale of the queries, and what is expected of them: no
+        prediction where no value can be on both sides of the line.
     asked : Line
         What was asked for.
     questions, expected_above : int
         How many are expected, and how many of them ⊤.
-    outlook : Outlook, optional
-        How good the answers are expected to be; None where no value can be on both sides of the line.
-    unit : Fraction
-        What a query of 1 is in the readings' unit.
-    dataset, candidates
-        What is watched; None for questions that come from elsewhere.
+    tried : int
+        How many ways the planner weighed; 0 where the way was asked for.
+    scope : Scope, optional
+        What is watched; None for questions that come one by one from elsewhere.
     """
 
     settings: Plan
     asked: Line
     questions: int
     expected_above: int
-    outlook: Outlook | None = None
-    unit: Fraction = Fraction(1)
-    dataset: Dataset | None = None
-    candidates: Candidates | None = None
+    tried: int = 0
+    scope: Scope | None = None
 
-    # How it is run.
+    verb, priced_by = "watch", "budget"
+    # How it is run, and in words.
     start = watch.start
     ask = watch.ask_about_each
+    reason = property(watch_words.reason)
+    expectation = property(watch_words.expectation)
+    refusal = watch_words.refusal
+
+    def __repr__(self) -> str:
+        asked = f"{self.questions:,} {plural(self.period)} at {self.line}"
+        return f"<WatchPlan: {asked}, {self.settings.contender} within ε = {self.shown_budget:g}>"
+
+    @property
+    def expected(self) -> Prediction | None:
+        """How good the answers are expected to be."""
+        return self.settings.prediction
+
+    @property
+    def unit(self) -> Fraction:
+        """What a query of 1 is in the readings' unit."""
+        return Fraction(1) if self.scope is None else self.scope.public.natural_unit
+
+    @property
+    def promise(self) -> Loss:
+        """The most all answers may cost."""
+        return Loss(epsilon=self.budget, delta=self.settings.delta)
 
     @property
     def budget(self) -> float:
@@ -77,7 +106,7 @@ class WatchPlan:
     @property
     def period(self) -> str:
         """What one question is about."""
-        return "question" if self.candidates is None else period_word(self.candidates)
+        return "question" if self.scope is None else self.scope.period
 
     @property
     def threshold(self) -> float:
@@ -91,7 +120,7 @@ class WatchPlan:
 
     def with_unit(self, number: str) -> str:
         """A number with the readings' unit behind it, where that is known."""
-        return number if self.dataset is None else self.dataset.with_unit(number)
+        return number if self.scope is None else self.scope.dataset.with_unit(number)
 
     @property
     def resample(self) -> bool:
@@ -114,24 +143,14 @@ class WatchPlan:
         return self.settings.at_once
 
     @property
-    def weakness(self) -> str | None:
-        """What to say of a budget too large to promise much."""
-        return Guarantee(epsilon=self.budget, delta=self.settings.delta).weakness
-
-    @property
     def useful(self) -> bool:
         """Whether the answers are expected to be clearly better than a guess that looks at no data."""
-        return self.outlook is not None and self.outlook.useful
+        return is_useful(self.expected)
 
     @property
-    def reason(self) -> str:
-        """Which mechanism is used, and why, in a sentence."""
-        return watch_words.reason(self)
-
-    @property
-    def expectation(self) -> str:
-        """How good the answers are expected to be, beside a guess, in the readings' unit."""
-        return watch_words.expectation(self)
+    def caution(self) -> str | None:
+        """What to know before paying, if anything."""
+        return watch_words.futility(self) or (None if self.scope is None else self.scope.long_cap)
 
     def vector(
         self, entropy: Entropy, *, filter: Filter | None = None, before: tuple[int, int] = (0, 0)
@@ -181,15 +200,7 @@ class WatchPlan:
     def save(self, path: Path | str) -> Path:
         """Keeps the plan in a file, for this table or another of the same range whose Δ is no larger."""
         refuse_given("a plan in a file, whose whole budget names those above", how_much=self.asked.how_much or None)
-        plan = replace(self.settings, unit=float(self.unit))
-        if plan.prediction is None and self.outlook is not None:
-            plan = replace(plan, prediction=self.outlook.prediction)
-        return plan.save(path)
-
-    def insist(self, *, anyway: bool) -> None:
-        """Refuses what would hardly be better than a guess, unless it is wanted ``anyway``."""
-        if not anyway and not self.useful:
-            raise InvalidParameter(watch_words.refusal(self), parameter="budget")
+        return replace(self.settings, unit=float(self.unit)).save(path)
 
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, without places, and the same however it was typed.
@@ -198,12 +209,12 @@ class WatchPlan:
         asks the same again finds the first answer. Noise that was stated by hand is, and so is whether all are named at
         once or one by one, which are charged in different ways.
         """
-        family, dataset = self.settings.family, self.dataset
+        family = self.settings.family
         return {
             **dict(watch_words.about_data(self)),
             "Line": self.line,
             "verb": "watch",
-            **({} if dataset is None else dataset.named(self.candidates)),
+            **({} if self.scope is None else self.scope.named()),
             "family": [family.lower, family.upper, family.sensitivity, family.monotone],
             "threshold": self.threshold,
             "noise": "set" if self.at_once else self.noise[0],
@@ -220,13 +231,13 @@ class WatchPlan:
 
     def asked_about(self) -> dict[str, Any]:
         """The question as plain values, for a record."""
-        where = {} if self.dataset is None or self.candidates is None else self.dataset.asked_about(self.candidates)
+        where = {} if self.scope is None else self.scope.to_dict()
         line = {"threshold": float(f"{self.threshold * float(self.unit):.10g}"), "line": self.line}
         return {"question": watch_words.question(self), **where, **line}
 
     def chosen(self) -> dict[str, Any]:
         """Who answers, why, and how well that is expected to do, as plain values."""
-        expected = {} if self.outlook is None else self.outlook.to_dict()
+        expected = {} if self.expected is None else self.expected.as_expected(self.settings.count)
         return {"mechanism": self.settings.contender, "reason": self.reason, **expected}
 
     def to_dict(self) -> dict[str, Any]:
@@ -246,42 +257,41 @@ class WatchPlan:
             **({} if self.weakness is None else {"note": self.weakness}),
         }
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The plan as plain values, ready for JSON."""
+        return [self.to_dict()]
+
 
 def plan_watch(
     family: QueryFamily,
     line: Line,
     *,
     questions: int,
-    unit: Fraction = Fraction(1),
-    dataset: Dataset | None = None,
-    candidates: Candidates | None = None,
+    scope: Scope | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> WatchPlan:
-    """The plan for a data set's candidates or, without one, for questions that come one by one from anywhere."""
-    if dataset is None:
+    """The plan for a data set's candidates or, without a ``scope``, for questions that come one by one."""
+    if scope is None:
         line.refuse_streams()
-    expected = line.expected_above(questions=questions)
-    chosen = None
+    expected_above = line.expected_above(questions=questions)
+    # With a table all questions are there; otherwise more may come.
+    unit, whole = Fraction(1) if scope is None else scope.public.natural_unit, scope is not None
+    plans: Sequence[Plan] = ()
     if line.plan is None and not line.by_hand:
-        whole = dataset is not None  # otherwise more may come
-        chosen = choose(line, family, questions=questions, unit=unit, whole=whole, progress=progress)
-    settings: Plan
-    outlook: Outlook | None
-    if chosen is None and line.mechanism == "set":
+        plans = line.ranked(family, questions=questions, unit=unit, whole=whole, progress=progress)
+    if plans:
+        settings = replace(plans[0], unit=float(unit))
+    elif line.mechanism == "set":
         raise refuse("mechanism", "set", "left out where the line lies outside everything a question can be")
-    if chosen is not None:
-        settings, outlook = chosen
     else:
         # As stated by hand or in a plan; or by the plain rule, where the line leaves the planner nothing to weigh.
         settings = line.stated_noise(family, questions=questions, unit=unit)
-        outlook = foresee(line, settings, questions=questions, unit=unit)
+        settings = replace(settings, prediction=line.predicted(settings, unit=unit))
     return WatchPlan(
         settings=settings,
         asked=line,
         questions=questions,
-        expected_above=expected,
-        outlook=outlook,
-        unit=unit,
-        dataset=dataset,
-        candidates=candidates,
+        expected_above=expected_above,
+        tried=len(plans) if line.mechanism is None else 0,
+        scope=scope,
     )

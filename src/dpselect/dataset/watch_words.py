@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dpselect.dataset import how_much
-from dpselect.dataset.book import NOBODY_REMEMBERS
-from dpselect.dataset.outlook import remedy
+from dpselect.dataset.answer import COARSER
+from dpselect.dataset.budget import NOBODY_REMEMBERS
+from dpselect.errors import DPSelectError
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
 from dpselect.report.rounding import at_most
-from dpselect.report.words import percent, plural
+from dpselect.report.words import f1_in_words, percent, plural
 
 if TYPE_CHECKING:
     from dpselect.dataset.watch import Watch
     from dpselect.dataset.watch_plan import WatchPlan
+    from dpselect.planning import Job, Prediction
     from dpselect.report.record import Entry
 
 
 #: Less than this part of the questions answered is worth a word.
 _TO_THE_END = 0.98
+#: What is looked for with few passes is asked for with a little more.
+_MARGIN = 1.05
 
 
 def reason(plan: WatchPlan) -> str:
@@ -37,38 +43,45 @@ def reason(plan: WatchPlan) -> str:
         title = f"All {plural(plan.period)} named together, at one price however many they are"
     if plan.asked.plan is not None:
         return f"{title}: as planned."
-    if plan.outlook is None or not plan.outlook.chosen:
+    if not plan.tried:
         return f"{title}: as asked."
-    if plan.outlook.tried == 1:
+    if plan.tried == 1:
         return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
     promise = "the same pure guarantee" if not plan.asked.delta else "a guarantee within the same ε and δ"
     unused = plan.asked.delta and not plan.settings.delta
     why = " δ is not used: a way without it is expected to do best." if unused else ""
-    return f"{title}: of {plan.outlook.tried} ways with {promise} it is expected to do best.{why}"
+    return f"{title}: of {plan.tried} ways with {promise} it is expected to do best.{why}"
 
 
 def expectation(plan: WatchPlan) -> str:
     """How good the answers are expected to be, beside a guess, in the readings' unit."""
-    if plan.outlook is None:
+    if plan.expected is None:
         return "nothing: no value can be on both sides of the line"
     spread = plan.settings.noise_spread * float(plan.unit)
     blurred = ("about " if plan.rationed or plan.at_once else "") + plan.with_unit(at_most(spread, digits=3))
-    told = f"{plan.outlook.in_words}{_how_far(plan)}. Noise blurs the line by {blurred} (one standard deviation)"
+    good = f1_in_words(plan.expected) + _how_far(plan.expected, plan)
+    told = f"{good}. Noise blurs the line by {blurred} (one standard deviation)"
     if not plan.asked.how_much:
         return told
     within = plan.with_unit(at_most(plan.margin(plan.expected_above), digits=2))
     return f"{told}; were {plan.expected_above:,} named, their values would be given to within ± {within}"
 
 
-def _how_far(plan: WatchPlan) -> str:
+def _how_far(found: Prediction, plan: WatchPlan) -> str:
     """A word where the budget is expected to end before the questions do."""
-    if plan.outlook is None:
-        return ""
-    share = plan.outlook.prediction.answered / plan.outlook.questions
+    share = found.answered / plan.settings.count
     if share > _TO_THE_END:
         return ""
     several = plural(plan.period)
     return f"; the budget is expected to end after {percent(share)} of the {several}, sooner where many come early"
+
+
+def _in_figures(found: Prediction) -> str:
+    """The same as F1: the expected one, between which a single watch lies, and that of the guess."""
+    told = f"F1 {found.score:.2f}"
+    if found.low is not None and found.high is not None:
+        told += f" ({found.low:.2f} to {found.high:.2f} four times of five)"
+    return f"{told}; the guess {found.guess or 0.0:.2f}"
 
 
 def futility(plan: WatchPlan) -> str | None:
@@ -86,14 +99,50 @@ def futility(plan: WatchPlan) -> str | None:
 
 def refusal(plan: WatchPlan) -> str:
     """What to say, and what to do, where the answers would hardly be better than a guess."""
-    if plan.outlook is None:
+    if plan.expected is None:
         return f"{futility(plan)}; nothing was spent (‹anyway› to insist)"
-    family, number, whole = plan.settings.family, plan.questions, plan.dataset is not None
-    told = remedy(plan.asked, family, questions=number, unit=plan.unit, whole=whole, period=plan.period)
+    told = remedy(plan)
     return (
-        f"the answers would hardly be better than a guess: {expectation(plan)}. In figures: {plan.outlook.in_figures}. "
-        f"{told[0].upper()}{told[1:]}; nothing was spent (‹anyway› to insist)"
+        f"the answers would hardly be better than a guess: {expectation(plan)}. In figures: "
+        f"{_in_figures(plan.expected)}. {told[0].upper()}{told[1:]}; nothing was spent (‹anyway› to insist)"
     )
+
+
+def remedy(plan: WatchPlan) -> str:
+    """Which budget would do, and which coarser question at the same budget, in words."""
+    from dpselect.planning.budgets import enough
+
+    line, family, unit, whole = plan.asked, plan.settings.family, plan.unit, plan.scope is not None
+    job = None if line.plan is not None else line.job(family, questions=plan.questions, unit=unit, whole=whole)
+    if job is None:
+        return "ask about longer periods, or about more people"
+    # The first two: a whole set, where there can be one, and what rations its budget.
+    whose, epsilon = line.contenders(whole=whole)[: 1 + whole], float(job.epsilon or 1.0)
+    told = []
+    least = enough(lambda more: _will_do(job, whose, more), start=epsilon)
+    if least is not None:
+        told.append(f"a budget of {at_most(_MARGIN * least * line.parts, digits=2)} would do on such data")
+    # A share that was stated holds for another number of questions, too; a number does not.
+    shared = line.known.expect is None or 0 < line.known.expect < 1
+    for periods, number in COARSER.get(plan.period, ()) if shared else ():
+        # The values and what one person moves grow alike; questions, and with them those above, become fewer.
+        fewer = replace(job, count=max(1, plan.questions // number))
+        if fewer.count > 1 and _will_do(fewer, whose, epsilon / _MARGIN):
+            several = plural(plan.period)
+            told.append(f"at this budget {periods} would do, were they as far from the line as {several} are")
+            break
+    return "; ".join(told or ["ask about longer periods"]) + ", or ask about more people"
+
+
+def _will_do(job: Job, contenders: Sequence[str], epsilon: float) -> bool:
+    from dpselect.dataset.watch_plan import is_useful
+    from dpselect.planning.budgets import Contender
+
+    for contender in contenders:
+        with contextlib.suppress(DPSelectError):
+            if is_useful(Contender(job, contender).at(epsilon, passes=60).prediction):
+                return True
+    return False
 
 
 def costs_and_accuracy(plan: WatchPlan) -> list[Entry]:
@@ -107,9 +156,8 @@ def costs_and_accuracy(plan: WatchPlan) -> list[Entry]:
         rows.append(("Note", plan.weakness))
     rows += [(name, f"ε = {at_most(cost)}") for name, cost in zip(said, plan.costs.values(), strict=False)]
     rows += expected(plan)
-    if plan.outlook is not None:
-        found = plan.outlook.prediction
-        answered = percent(found.answered / plan.outlook.questions)
+    if (found := plan.expected) is not None:
+        answered = percent(found.answered / plan.settings.count)
         rows.append(("Answered", f"{answered} of the {plural(plan.period)}, for ε = {at_most(found.spent)}"))
     grounds = "the plan says so" if plan.asked.plan is not None else plan.asked.known.in_words(period=plan.period)
     rows.append(("Rests on", grounds))
@@ -121,7 +169,7 @@ def costs_and_accuracy(plan: WatchPlan) -> list[Entry]:
 def expected(plan: WatchPlan) -> list[Entry]:
     """How good the answers will be: in plain words, and on a line of its own in figures."""
     said = f"{expectation(plan)}."
-    figures = [] if plan.outlook is None else [("In figures", f"{plan.outlook.in_figures}.")]
+    figures = [] if plan.expected is None else [("In figures", f"{_in_figures(plan.expected)}.")]
     return [("Expected", f"{said[0].upper()}{said[1:]}"), *figures]
 
 
@@ -138,8 +186,8 @@ def _asked(plan: WatchPlan) -> list[Entry]:
 
 def about_data(plan: WatchPlan) -> list[Entry]:
     """What is watched."""
-    if plan.dataset is not None and plan.candidates is not None:
-        return list(plan.dataset.parameters(plan.candidates))
+    if plan.scope is not None:
+        return list(plan.scope.parameters())
     moves = at_most(plan.settings.family.sensitivity)
     return [("Data", "questions on standard input"), ("One person", f"changes each value by at most {moves}")]
 
@@ -167,7 +215,7 @@ def noise(plan: WatchPlan) -> list[Entry]:
 
 def question(plan: WatchPlan) -> str:
     """What is asked, in words."""
-    what = "the value" if plan.dataset is None else plan.dataset.measured(plan.candidates)
+    what = "the value" if plan.scope is None else plan.scope.measured
     return f"For which {plural(plan.period)} is {what} at or above {plan.line}?"
 
 
@@ -183,10 +231,10 @@ def _drawn(watch: Watch) -> list[Entry]:
     return [("Mechanism", reason(plan)), *noise(plan), *((f"{name}, {first}", text) for name, text in then.items())]
 
 
-def report(watch: Watch, *, named: int | None = None) -> Report:
-    """The answers; with ``named``, only so many of those above are listed by name."""
-    plan, dataset = watch.plan, watch.plan.dataset
-    listed, listed_as = _listed(watch, named)
+def report(watch: Watch) -> Report:
+    """The answers for people."""
+    plan, scope = watch.plan, watch.plan.scope
+    listed, listed_as = _listed(watch)
     found = Finding(
         question=question(plan),
         answer=_in_short(watch),
@@ -200,7 +248,7 @@ def report(watch: Watch, *, named: int | None = None) -> Report:
             budget=plan.budget,
             first=watch.name(0),
             last=watch.name(max(0, watch.answered - 1)),
-            labels=() if plan.candidates is None else tuple(plan.candidates.labels),
+            labels=() if scope is None else tuple(scope.candidates.labels),
         ),
     )
     return Report(
@@ -209,7 +257,7 @@ def report(watch: Watch, *, named: int | None = None) -> Report:
         guarantee=Guarantee(
             epsilon=plan.budget,
             delta=plan.settings.delta,
-            neighbours="declared" if dataset is None else dataset.neighbours,
+            neighbours="declared" if scope is None else scope.dataset.neighbours,
             noise=watch.vector.noise,
         ),
         parameters=(
@@ -229,11 +277,9 @@ def _in_short(watch: Watch) -> str:
     return f"{watch.count:,} of the first {watch.answered:,} {several}; the rest was not asked"
 
 
-def _listed(watch: Watch, named: int | None) -> tuple[tuple[str, ...], str]:
+def _listed(watch: Watch) -> tuple[tuple[str, ...], str]:
     """Those above, with their values where they have any, and what stands over the list."""
     names, told = list(watch.labels), "Above"
-    if named is not None and len(names) > named:
-        told = f"Above, the first {named:,} (all {len(names):,} are on the page)"
     if watch.amounts:
         within, plan = watch.margin or 0.0, watch.plan
         values = [how_much.told(one, within).partition(" ± ")[0] for one in watch.amounts]
@@ -241,7 +287,7 @@ def _listed(watch: Watch, named: int | None) -> tuple[tuple[str, ...], str]:
         marks = ["*" if place in below else "" for place in watch.above]
         names = [f"{name} {value:>{wide}}{mark}" for name, value, mark in zip(names, values, marks, strict=True)]
         told += f", each ± {plan.with_unit(how_much.told(0.0, within).partition(' ± ')[2])}"
-    return tuple(names[:named]), told
+    return tuple(names), told
 
 
 def _details(watch: Watch) -> Iterator[Entry]:
@@ -258,14 +304,14 @@ def _details(watch: Watch) -> Iterator[Entry]:
 
 
 def _notes(watch: Watch) -> Iterator[str]:
-    plan, dataset, kept = watch.plan, watch.plan.dataset, watch.kept
+    plan, scope, kept = watch.plan, watch.plan.scope, watch.kept
     yield "Near the line an answer may fall on the wrong side: that is what protects people."
     if not plan.useful:
         yield "Asked for although this is hardly better than a guess: do not build on these answers."
-    if dataset is None or dataset.is_series:
+    if scope is None or scope.dataset.is_series:
         yield "The curator vouches for what one person can change."
-    if dataset is not None and plan.candidates is not None:
-        yield from dataset.cautions(plan.candidates)
+    if scope is not None:
+        yield from scope.cautions
     if kept is not None and kept.repeated:
         which = "These answers" if kept.repeated >= watch.answered else f"The first {kept.repeated:,} answers"
         when = "" if kept.since is None else f" on {kept.since[:10]} at {kept.since[11:16]} UTC"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpselect import files
-from dpselect.dataset import Dataset, Peak, Watch
-from dpselect.dataset.book import open_book
+from dpselect.dataset import Dataset, Peak, Watch, rows
+from dpselect.dataset.budget import open_book
 from dpselect.dataset.file import FILE, file_text
 from dpselect.demo.city import FIRST_DAY, simulate_city
 from dpselect.errors import InvalidParameter, LedgerError, SourceError
@@ -119,7 +119,7 @@ def run_demo(
     watch = dataset.watch(threshold=LINE, budget=WATCH_BUDGET)
     _keep_ledger(homes, facts)
     step("Writing the report", 0.9)
-    truth = dataset.read(dataset.candidates())
+    truth = rows.read(dataset.scope(dataset.candidates()))
     found, marked = _peak_found(peak, truth), _days_found(watch, truth)
     written = write_page(_report(peak, watch, found, marked, truth), page)
     step("Done", 1.0)

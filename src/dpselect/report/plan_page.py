@@ -125,8 +125,7 @@ def expectation(plan: Plan, unit: Unit) -> str:
     few, many = found.fewest_hits or 0.0, found.most_hits or 0.0
     width = plan.family.width * unit.size
     short, guess = (f"{(1.0 - score) * width:.3g} {unit.name}".rstrip() for score in (found.score, found.guess))
-    blind = choice_in_words(found.guess_hits, guess, few=found.guess_hits, many=found.guess_hits)
-    return f"{choice_in_words(found.hits, short, few=few, many=many)}; a guess that looks at no data: {blind}"
+    return choice_in_words(found.hits, short, few=few, many=many, guess=found.guess_hits, guess_short=guess)
 
 
 #: What each tuned number is.

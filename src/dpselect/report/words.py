@@ -31,13 +31,22 @@ def shown(number: Fraction) -> str:
     return repr(float(number)) if rest == 1 and number.denominator <= 10**12 else f"{number}"
 
 
-def percent(share: float) -> str:
+def percent(share: float, digits: int = 3) -> str:
     """A share as a percentage.
 
-    >>> percent(0.0123), percent(0.0)
-    ('1.23%', '0%')
+    >>> percent(0.0123), percent(0.0), percent(0.698, 2)
+    ('1.23%', '0%', '70%')
     """
-    return f"{100 * share:.3g}%"
+    return f"{float(f'{100 * share:.{digits}g}'):g}%"
+
+
+def often(share: float) -> str:
+    """How often, to two digits, and never always where it is not.
+
+    >>> often(0.698), often(0.9975), often(1.0)
+    ('70% of the time', '99.8% of the time', '100% of the time')
+    """
+    return f"{percent(share, 2 if share < 0.995 else 3)} of the time"
 
 
 def f1_in_words(found: Prediction) -> str:
@@ -53,17 +62,25 @@ def f1_in_words(found: Prediction) -> str:
 
 
 def choice_in_words(
-    hits: float, short: str, *, few: float, many: float, which: str = "the largest", side: str = "below"
+    hits: float,
+    short: str,
+    *,
+    few: float,
+    many: float,
+    guess: float,
+    guess_short: str,
+    which: str = "the largest",
+    side: str = "below",
 ) -> str:
-    """How good a choice is expected to be: how often the best, also on unlucky and on lucky values, and how far off.
+    """How good a choice is expected to be, beside a guess: how often the best (also where the best stands out least
+    and most), and how far off on average.
 
-    >>> choice_in_words(0.97, "0.1 kWh", few=0.9, many=1.0)
-    'the largest 97% of the time (90 to 100%, depending on how clearly it stands out), and 0.1 kWh below it on average'
+    >>> choice_in_words(0.97, "0.1 kWh", few=0.9, many=1.0, guess=0.0027, guess_short="1.1 kWh")
+    'the largest 97% of the time (90 to 100%), on average 0.1 kWh below it; a guess that looks at no data: 0.27%, ...'
     """
-    often = f"{percent(hits)} of the time"
-    if many - few >= 0.01:
-        often += f" ({100 * few:.0f} to {100 * many:.0f}%, depending on how clearly it stands out)"
-    return f"{which} {often}, and {short} {side} it on average"
+    spread = f" ({100 * few:.0f} to {100 * many:.0f}%)" if many - few >= 0.01 else ""
+    blind = f"a guess that looks at no data: {percent(guess, 2)}, {guess_short} {side}"
+    return f"{which} {often(hits)}{spread}, on average {short} {side} it; {blind}"
 
 
 def _whole(share: float) -> str:

@@ -1,0 +1,264 @@
+"""What one question is about: a data set and the candidates that are compared. All of it is public."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from dpselect.dataset.facts import AMOUNTS, READING, whole_weeks_apart
+from dpselect.errors import InvalidParameter
+from dpselect.report.rounding import at_most
+from dpselect.report.words import shown
+from dpselect.tables import BoundedQuery, Calendar, Candidates, Categories, Cycle, Question, series_query
+from dpselect.tables.candidates import length_of, most_held
+from dpselect.tables.question import exact_number
+
+if TYPE_CHECKING:
+    from dpselect.dataset.dataset import Dataset
+    from dpselect.report.record import Entry
+
+_GATHERED = {"sum": "sum", "mean": "mean", "max": "largest"}
+
+
+@dataclass(frozen=True, repr=False)
+class Scope:
+    """A data set and the candidates of one question.
+
+    Examples
+    --------
+    >>> from dpselect import Dataset
+    >>> homes = Dataset("readings.csv", user="meter", time="at", value="kwh", cap=50, population=5566, unit="kWh")
+    >>> scope = Scope(homes, homes.candidates(start="2013-01-01", end="2013-12-31", every="month"))
+    >>> scope.cap_in_words, scope.period, len(scope.public)
+    ('1550 kWh: 31 times 50 kWh, that of a day', 'month', 12)
+    """
+
+    dataset: Dataset
+    candidates: Candidates
+
+    @property
+    def period(self) -> str:
+        """What one candidate is called."""
+        found = self.candidates
+        return "category" if isinstance(found, Categories) else found.every.replace("-", " ")
+
+    @property
+    def _length(self) -> str | None:
+        """How long one candidate is; None for a category."""
+        return None if isinstance(self.candidates, Categories) else length_of(self.candidates.every)
+
+    @functools.cached_property
+    def times_cap(self) -> int:
+        """How many times the cap (or the maximum) one person can count for in a candidate.
+
+        The engine cuts what one person counts for to so many caps, whatever the rows hold: Δ follows from the cut, and
+        a number that is too large or too small costs accuracy, never privacy. Of a series the curator vouches for one
+        period, and as many together can move by as many times that.
+        """
+        dataset, candidates, length = self.dataset, self.candidates, self._length
+        if isinstance(candidates, Categories) or length is None:
+            return 1
+        held = most_held(candidates.every, dataset.cap_length)
+        if dataset.is_series:
+            if most_held(dataset.cap_length, length) > 1:
+                # What a person gives to one hour and takes from another does not show in the day.
+                raise InvalidParameter(
+                    f"what one person can change was stated for a {dataset.cap_length} and says nothing about one "
+                    f"{length}: give ‹maximum› (and ‹sensitivity› or ‹population›) for it, with ‹cap_every› {length}",
+                    parameter="every",
+                )
+            if dataset.cap_length == "week":
+                self._refuse_cut_weeks(candidates)
+            return held  # a cycle's value is the mean over its occurrences
+        if self._per_user != "sum":
+            return 1  # the mean or the largest of some readings is no larger than one of them
+        return held * max(candidates.occurrences) if isinstance(candidates, Cycle) else held
+
+    def _refuse_cut_weeks(self, candidates: Calendar | Cycle) -> None:
+        """What a person gives to one part of a week and takes from another does not show in the week."""
+        if self._length == "month":
+            raise InvalidParameter(
+                "what one person can change was stated for a week, and a month cuts weeks: state ‹maximum› (and "
+                "‹sensitivity› or ‹population›) for a day or a month, with ‹cap_every›",
+                parameter="every",
+            )
+        first = self.dataset.start
+        if first is not None and not whole_weeks_apart(first, candidates.start):
+            raise InvalidParameter(
+                f"what one person can change was stated for weeks counted from {first}: ‹start› must be a whole "
+                "number of weeks from it",
+                parameter="start",
+            )
+
+    @property
+    def parts_of_cap(self) -> int:
+        """How many candidates the period of the cap holds: 24 hours where it was stated for a day; 1 if no longer."""
+        shorter = self._length if self.dataset.cap is not None else None
+        return 1 if shorter is None else most_held(self.dataset.cap_length, shorter)
+
+    @property
+    def cap_in_words(self) -> str:
+        """The cap (or the maximum) of one candidate, and how it comes about."""
+        dataset, times = self.dataset, self.times_cap
+        stated = _exact(dataset.maximum if dataset.is_series else dataset.cap)
+        whole = dataset.with_unit(shown(times * stated))
+        if times > 1:
+            return f"{whole}: {times:,} times {dataset.with_unit(shown(stated))}, that of a {dataset.cap_length}"
+        return whole if self.parts_of_cap == 1 else f"{whole}, that of a whole {dataset.cap_length}"
+
+    @property
+    def long_cap(self) -> str | None:
+        """What to say of a cap that was stated for a longer period than one candidate: it holds, and costs accuracy."""
+        dataset, parts = self.dataset, self.parts_of_cap
+        if parts == 1:
+            return None
+        stated = _exact(dataset.cap)
+        # One may well hold a few times an equal part.
+        such = f"{float(stated) * 2.4 / parts:.2g}"
+        return (
+            f"the cap of {dataset.with_unit(shown(stated))} is for a {dataset.cap_length}, and one {self._length} "
+            f"takes it whole, with up to {parts} times the noise needed; for one {self._length} give such as ‹cap› "
+            f"{such} ‹cap_every› {self._length}"
+        )
+
+    @property
+    def needs_hours(self) -> bool:
+        """Whether hours are told apart, by the time alone."""
+        return self.dataset.hour is None and self._length == "hour"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What to keep in mind of every answer, whatever the rows hold."""
+        return ("Times without an hour count as 00:00.",) if self.needs_hours else ()
+
+    @property
+    def _per_user(self) -> Literal["sum", "mean", "max"]:
+        return self.dataset.per_user or ("mean" if isinstance(self.candidates, Cycle) else "sum")
+
+    @functools.cached_property
+    def question(self) -> Question:
+        """The question to rows of persons."""
+        dataset = self.dataset
+        optional: dict[str, Any] = {} if dataset.grid is None else {"grid": dataset.grid}
+        return Question(
+            user=dataset.user or "",
+            population=dataset.population or 0,
+            time=dataset.time,
+            category=dataset.category,
+            value=dataset.value,
+            measure=dataset.measure,
+            per_user=self._per_user,
+            cap=None if dataset.cap is None else self.times_cap * _exact(dataset.cap),
+            adjacency=dataset.adjacency,
+            shape="wide" if dataset.wide else "long",
+            time_format=dataset.whole_format,
+            duplicates=dataset.duplicates,
+            decimal=dataset.decimal,
+            **optional,
+        )
+
+    @functools.cached_property
+    def public(self) -> BoundedQuery:
+        """The answer's labels, family and unit, from an empty table: no data is opened."""
+        if self.dataset.is_series:
+            import pyarrow
+
+            nothing = pyarrow.array([], type=pyarrow.string())
+            return self.series(pyarrow.table({self.dataset.place: nothing, self.dataset.value: nothing}))
+        return BoundedQuery(
+            labels=self.candidates.labels,
+            family=self.question.family,
+            totals=(0,) * len(self.candidates),
+            step=self.question.step,
+            natural_unit=self.question.natural_unit,
+        )
+
+    def series(self, source: Any) -> BoundedQuery:
+        """The queries of a series already added up."""
+        dataset, times = self.dataset, self.times_cap
+        return series_query(
+            source,
+            time=dataset.place,
+            value=dataset.value or "",
+            candidates=self.candidates,
+            maximum=times * _exact(dataset.maximum),
+            population=dataset.population,
+            sensitivity=None if dataset.sensitivity is None else times * _exact(dataset.sensitivity),
+            monotone=dataset.monotone,
+            time_format=dataset.whole_format,
+            decimal=dataset.decimal,
+        )
+
+    @property
+    def measured(self) -> str:
+        """What is compared, in words."""
+        dataset = self.dataset
+        if dataset.is_series:
+            return str(dataset.value)
+        if dataset.measure == "count":
+            return "the number of persons with a reading"
+        cap = "" if dataset.cap is None else dataset.with_unit(shown(self.times_cap * _exact(dataset.cap)))
+        reading = dataset.value or "the reading"
+        return f"the {dataset.measure} of {reading} over the population (each person counted up to {cap})"
+
+    def named(self) -> dict[str, str]:
+        """What is compared and how it is read, for the question as a ledger keeps it."""
+        return {"measured": self.measured, "reading": self._reading()}
+
+    def _reading(self) -> str:
+        """A digest of every public fact that decides what the rows mean and whom the promise is about.
+
+        A question to the same file under other facts is another question; what is typed as it is supposed anyway makes
+        no other. A digest, since a fact may look like a place.
+        """
+        dataset = self.dataset
+        kept = {name: str(getattr(dataset, name)) for name in READING}
+        kept |= {name: shown(_exact(given)) for name in AMOUNTS if (given := getattr(dataset, name)) is not None}
+        if not dataset.is_series:
+            kept |= {"per_user": self._per_user, "grid": str(self.question.grid)}
+        if dataset.delimiter in (None, "tab", "\\t"):
+            kept["delimiter"] = "\t" if dataset.delimiter or dataset.name.endswith(".tsv") else ","
+        return hashlib.sha256(json.dumps([dataset.name, kept], sort_keys=True).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Which rows and which candidates a question is about, as plain values for a record."""
+        dataset, candidates = self.dataset, self.candidates
+        if isinstance(candidates, Categories):
+            return {"data": dataset.name, "category": dataset.category, "unit": dataset.unit}
+        first, last = (str(moment) for moment in (candidates.start, candidates.end))
+        return {"data": dataset.name, "from": first, "to": last, "every": candidates.every, "unit": dataset.unit}
+
+    def parameters(self) -> tuple[Entry, ...]:
+        """The public parameters, for a report."""
+        dataset, public = self.dataset, self.public
+        entries = [("Data", dataset.name), ("Candidates", f"{len(self.candidates):,}, {self._in_words()}")]
+        if dataset.population is not None:
+            entries.append(("Population", f"at most {dataset.population:,} persons (public)"))
+        if dataset.cap is not None:
+            entries.append(("Cap per person", self.cap_in_words))
+        if dataset.maximum is not None:
+            entries.append(("Maximum", f"{self.cap_in_words} (public)"))
+        moved = dataset.with_unit(at_most(public.family.sensitivity * float(public.natural_unit)))
+        way = ", all of them up or all of them down" if public.family.monotone else ""
+        return (*entries, ("One person", f"changes each value by at most {moved}{way}"))
+
+    def _in_words(self) -> str:
+        """The candidates in a few words."""
+        candidates = self.candidates
+        if isinstance(candidates, Categories):
+            return "a public list of categories"
+        if isinstance(candidates, Calendar):
+            return f"each {candidates.every} from {candidates.labels[0]} to {candidates.labels[-1]}"
+        days = candidates.calendar.labels
+        over = f"each {self.period} over {days[0]} to {days[-1]}"
+        if self.dataset.is_series:
+            return f"{over}, by the mean of all its values (a missing one counts as 0)"
+        return f"{over}, by each person's {_GATHERED[self._per_user]} of the readings there are"
+
+
+def _exact(value: Any) -> Fraction:
+    return exact_number("number", value)
