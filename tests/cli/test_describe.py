@@ -95,6 +95,8 @@ def test_days_at_either_end_without_a_column_are_not_paid_for(dpselect: Run, tmp
     ) in ran.err
     within = dpselect("peak", rows, *asked, "--from", "2013-01-02", "--to", "2013-01-04", "--json")
     assert within.json["answer"] == "2013-01-04", within.err
+    assert "2013-01-03 has no column: there every value is 0" in within.err
+    assert "no column" not in dpselect("peak", rows, *asked, "--from", "2013-01-04", "--to", "2013-01-04", "--json").err
 
 
 def test_columns_formats_and_signs_are_guessed(dpselect: Run, tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -16,11 +15,6 @@ from dpselect.cli.options import AsJson, Family, needed
 from dpselect.errors import InvalidParameter, refuse_given
 from dpselect.report.rounding import at_least, at_most, no_more_than
 from dpselect.report.words import family_in_words
-
-if TYPE_CHECKING:
-    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-    from dpselect.numerics.enclosure import Enclosure
-    from dpselect.privacy.family import QueryFamily
 
 SQUARE_ROOT_OF_3 = 3**0.5
 
@@ -50,22 +44,22 @@ class Asked:
     above: Count | None = None
     threshold: Number | None = None
 
-    @property
-    def mode(self) -> str:
-        """Which of the three ways was used; refuses none and several."""
-        transcript = self.below is not None or self.above is not None
+    def sizes(self) -> list[dict[str, int]]:
+        """How large each release is, as a mechanism takes it; refuses none and several of the three ways."""
         ways = {
-            "candidates": self.candidates is not None,
-            "horizon": self.horizon is not None,
-            "below/above": transcript,
+            "candidates": [{"candidates": number} for number in self.candidates or ()],
+            "horizon": [{"horizon": number} for number in self.horizon or ()],
+            "below/above": [{"below": number, "above": self.above or 0} for number in self.below or (0,)],
         }
-        given = [name for name, there in ways.items() if there]
+        if self.below is None and self.above is None:
+            del ways["below/above"]
+        given = [name for name, sizes in ways.items() if sizes]
         if len(given) != 1:
             found = " and ".join(f"--{name}" for name in given) or "none"
             raise InvalidParameter(
                 f"give one of --candidates (noisy max), --horizon or --below/--above (above threshold); got {found}"
             )
-        return given[0]
+        return ways[given[0]]
 
 
 @Parameter(name="*", group=Group("Noise", sort_key=3))
@@ -110,116 +104,54 @@ def epsilon(
 
     In Python: GaussianNoisyMax.epsilon, GaussianAboveThreshold.epsilon and .loss.
     """
-    mode, queries = asked.mode, family.family()
-    if mode == "candidates":
+    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
+    from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
+
+    sizes, queries = asked.sizes(), family.family()
+    mechanism: GaussianNoisyMax | GaussianAboveThreshold
+    if asked.candidates is not None:
         unused = {"threshold": asked.threshold, "sigma_threshold": noise.sigma_threshold}
         refuse_given("noisy max", **unused, sigma_query=noise.sigma_query)
-        rows = _noisy_max(queries, needed("sigma", noise.sigma), asked.candidates or (), delta, certify)
+        mechanism = GaussianNoisyMax(queries, sigma=float(needed("sigma", noise.sigma)))
     else:
         refuse_given("above threshold", sigma=noise.sigma)
         of_line = float(needed("sigma_threshold", noise.sigma_threshold))
-        watcher = _watcher(queries, needed("threshold", asked.threshold), of_line, noise.sigma_query)
-        rows = (
-            _capped(watcher, asked.horizon, delta, certify)
-            if asked.horizon is not None
-            else _transcripts(watcher, asked.below or (0,), asked.above or 0, delta, certify)
+        mechanism = GaussianAboveThreshold(
+            queries,
+            threshold=float(needed("threshold", asked.threshold)),
+            sigma_threshold=of_line,
+            sigma_query=SQUARE_ROOT_OF_3 * of_line if noise.sigma_query is None else float(noise.sigma_query),
         )
+        if asked.horizon is None and delta is not None:
+            raise InvalidParameter("--delta does not go with --below/--above: a known transcript has a pure cost")
+    rows = [cost_of(mechanism, size, delta=delta, certify=certify) for size in sizes]
     if as_json:
         for row in rows:
             screen.emit(row)
         return
-    what = "Gaussian noisy max" if mode == "candidates" else "Gaussian above threshold"
+    what = "Gaussian noisy max" if asked.candidates is not None else "Gaussian above threshold"
     show_costs(rows, title=f"{what} over {family_in_words(queries)}")
 
 
-def _watcher(
-    family: QueryFamily, threshold: Fraction, noise: float, sigma_query: Fraction | None
-) -> GaussianAboveThreshold:
-    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-
-    return GaussianAboveThreshold(
-        family,
-        threshold=float(threshold),
-        sigma_threshold=noise,
-        sigma_query=SQUARE_ROOT_OF_3 * noise if sigma_query is None else float(sigma_query),
-    )
+def pure_cost(mechanism: Any, size: dict[str, int]) -> float:
+    """The pure ε of a release of this size: known beforehand, or of a transcript."""
+    return float(mechanism.loss(**size) if "below" in size else mechanism.epsilon(**size))
 
 
-def _noisy_max(
-    family: QueryFamily, sigma: Fraction, candidates: Sequence[int], delta: Fraction | None, certify: bool
-) -> list[dict[str, Any]]:
-    from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-
-    picker = GaussianNoisyMax(family, sigma=float(sigma))
-    return [
-        _row(
-            {"candidates": d, "sigma": picker.sigma},
-            pure=picker.epsilon(candidates=d),
-            approximate=None if delta is None else picker.approximate_epsilon(delta=no_more_than(delta), candidates=d),
-            delta=delta,
-            certify=partial(picker.certify, candidates=d) if certify else None,
-        )
-        for d in candidates
-    ]
-
-
-def _capped(
-    watcher: GaussianAboveThreshold, horizons: Sequence[int], delta: Fraction | None, certify: bool
-) -> list[dict[str, Any]]:
-    def enclosure(h: int) -> Enclosure:
-        from dpselect.numerics.enclosure import Enclosure
-
-        ends = [watcher.certify(below=h - 1, above=1), watcher.certify(below=h, above=0)]
-        return Enclosure(max(one.lower for one in ends), max(one.upper for one in ends))
-
-    return [
-        _row(
-            {"horizon": h, "sigma_threshold": watcher.sigma_threshold, "sigma_query": watcher.sigma_query},
-            pure=watcher.epsilon(horizon=h),
-            approximate=None if delta is None else watcher.approximate_epsilon(delta=no_more_than(delta), horizon=h),
-            delta=delta,
-            certify=partial(enclosure, h) if certify else None,
-        )
-        for h in horizons
-    ]
-
-
-def _transcripts(
-    watcher: GaussianAboveThreshold, below: Sequence[int], above: int, delta: Fraction | None, certify: bool
-) -> list[dict[str, Any]]:
+def cost_of(mechanism: Any, size: dict[str, int], *, delta: Fraction | None, certify: bool) -> dict[str, Any]:
+    """What a release of this size costs, beside its noise."""
+    noise = dict(zip(mechanism.noise_names, mechanism.scales, strict=True))
+    row = {**size, **noise, "epsilon": pure_cost(mechanism, size)}
     if delta is not None:
-        raise InvalidParameter("--delta does not go with --below/--above: a known transcript has a pure cost")
-    return [
-        _row(
-            {
-                "below": m,
-                "above": above,
-                "sigma_threshold": watcher.sigma_threshold,
-                "sigma_query": watcher.sigma_query,
-            },
-            pure=watcher.loss(below=m, above=above),
-            approximate=None,
-            delta=None,
-            certify=partial(watcher.certify, below=m, above=above) if certify else None,
-        )
-        for m in below
-    ]
-
-
-def _row(
-    what: dict[str, Any],
-    *,
-    pure: Any,
-    approximate: Any,
-    delta: Fraction | None,
-    certify: Callable[[], Enclosure] | None,
-) -> dict[str, Any]:
-    row = {**what, "epsilon": float(pure)}
-    if approximate is not None and delta is not None:
-        row |= {"delta": no_more_than(delta), "epsilon_at_delta": float(approximate)}
-    if certify is not None:
-        found = certify()
-        row |= {"certified_lower": float(found.lower), "certified_upper": float(found.upper)}
+        allowed = no_more_than(delta)
+        row |= {"delta": allowed, "epsilon_at_delta": float(mechanism.approximate_epsilon(delta=allowed, **size))}
+    if certify:
+        # A run with a horizon ends with a ⊤ or without one: whichever costs more.
+        most = size.get("horizon")
+        ways = [size] if most is None else [{"below": most - 1, "above": 1}, {"below": most, "above": 0}]
+        found = [mechanism.certify(**way) for way in ways]
+        row["certified_lower"] = max(float(one.lower) for one in found)
+        row["certified_upper"] = max(float(one.upper) for one in found)
     return row
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import InvalidParameter, SourceError
+from dpselect.errors import DPSelectWarning, InvalidParameter, SourceError
 
 if TYPE_CHECKING:
     from dpselect.dataset.dataset import Dataset
@@ -36,7 +37,7 @@ def check(scope: Scope) -> None:
 
 
 def _refuse_days_without_column(scope: Scope, table: Any) -> None:
-    """Refuses dates before the first column or after the last: all of them would count as 0. Names are public."""
+    """Refuses dates before the first column or after the last, and warns of gaps: they count as 0. Names are public."""
     from dpselect.tables import Categories, Cycle
     from dpselect.tables.wide import column_places
 
@@ -44,18 +45,32 @@ def _refuse_days_without_column(scope: Scope, table: Any) -> None:
     if isinstance(candidates, Categories):
         return
     calendar = candidates.calendar if isinstance(candidates, Cycle) else candidates
-    named = column_places(table, scope.question, calendar).values()
+    named = set(column_places(table, scope.question, calendar).values())
     labels, first, last = calendar.labels, min(named), max(named)
-    missing = [(0, first - 1, f"begin with ‹start› {labels[first]}")] if first else []
-    if last < len(labels) - 1:
-        missing.append((last + 1, len(labels) - 1, f"end with ‹end› {labels[last]}"))
-    if missing:
-        gaps = [labels[one] if one == other else f"{labels[one]} to {labels[other]}" for one, other, _ in missing]
-        one = len(missing) == 1 and missing[0][0] == missing[0][1]
-        raise SourceError(
-            f"{' and '.join(gaps)} {'has' if one else 'have'} no column, and would count as 0: "
-            + " and ".join(remedy for *_, remedy in missing)
-        )
+    remedies = [f"begin with ‹start› {labels[first]}"] if first else []
+    remedies += [f"end with ‹end› {labels[last]}"] if last < len(labels) - 1 else []
+    ends = _in_words(labels, [*range(first), *range(last + 1, len(labels))])
+    if remedies:
+        raise SourceError(f"{ends} no column, and would count as 0: {' and '.join(remedies)}")
+    gaps = [place for place in range(first, last) if place not in named]
+    if gaps:
+        warnings.warn(f"{_in_words(labels, gaps)} no column: there every value is 0", DPSelectWarning, stacklevel=4)
+
+
+def _in_words(labels: Sequence[str], places: Sequence[int]) -> str:
+    """Stretches of places by their first and last labels, and the verb.
+
+    >>> _in_words("abcdef", [0, 1, 2, 4]), _in_words("abcdef", [3])
+    ('a to c and e have', 'd has')
+    """
+    there = set(places)
+    begins, ends = ([place for place in places if place + step not in there] for step in (-1, 1))
+    told = [labels[a] if a == z else f"{labels[a]} to {labels[z]}" for a, z in zip(begins, ends, strict=True)]
+    more = [f"{len(told) - 3:,} more gaps"] if len(told) > 4 else []
+    told = told[:3] + more if more else told
+    return f"{', '.join(told[:-1])}{' and ' if told[1:] else ''}{told[-1] if told else ''} " + (
+        "has" if len(places) == 1 else "have"
+    )
 
 
 def _may_hold_hours(facts: Dataset, table: Any) -> bool:
