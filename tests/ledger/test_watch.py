@@ -153,7 +153,7 @@ class TestTable:
 
         for _ in range(2):
             with monkeypatch.context() as patched:
-                patched.setattr(Dataset, "read", fail)
+                patched.setattr(access, "read", fail)
                 with pytest.raises(OSError, match="gone") as failed:
                     watch(homes)
             assert failed.value.__notes__ == ["nothing was spent"]
@@ -418,7 +418,8 @@ class TestStream:
         """Near the end half of what is left may go to one ⊤; a ration that starts again would give it a seventh."""
         line = Line(threshold=0.5, budget=0.5, mechanism="exponential", known=Known(expect=4))
         plan = plan_watch(FAMILY, line, questions=40)
-        assert plan.rationed
+        assert plan.settings.sparse is not None
+        assert plan.settings.sparse.rationed
         first = plan.start(book=ledger)
         answered(first, [0.0] * 38)
         first.settle(ended=False)

@@ -12,7 +12,7 @@ from dpselect.errors import InvalidParameter
 #: Each command with its line of help: its name is its module's and its function's. A module is loaded when it is run.
 COMMANDS = {
     "demo": "Simulate a city of meters over a year, ask for its peak and its cold days, write a report.",
-    "describe": "Look at a table before anything is spent: what can be read, what looks wrong, and which option mends "
+    "describe": "Look at a table before anything is spent: what can be read, what looks wrong, and which option fixes "
     "it.",
     "peak": "Which day (hour, week, month, category) is largest?",
     "watch": "On which days (hours, …) is the line crossed? Asked in order, within a budget.",
@@ -20,7 +20,7 @@ COMMANDS = {
     "calibrate": "The least noise with which a release costs at most ε.",
     "plan": "Which mechanism, how much noise, what accuracy: every contender tuned and ranked, on public knowledge "
     "only.",
-    "ledger": "A budget that survives: make it, look at it, check it.",
+    "ledger": "The ledger that keeps a data set's budget: make it, look at it, check it.",
     "paper": "Recompute the paper's figures and judge its claims, on one page.",
 }
 

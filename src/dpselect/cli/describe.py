@@ -43,7 +43,7 @@ def describe(
     table: Table = Table(),  # noqa: B008
     as_json: AsJson = False,
 ) -> None:
-    """Look at a table before anything is spent: what can be read, what looks wrong, and which option mends it.
+    """Look at a table before anything is spent: what can be read, what looks wrong, and which option fixes it.
 
     What is shown is exact, for the curator only. Columns and formats that are not named are guessed:
 

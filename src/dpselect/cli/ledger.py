@@ -116,7 +116,9 @@ def ledger(
     who: Annotated[str | None, Parameter(help="Whom the record names; your user name if left out.")] = None,
     run: Output = Output(),  # noqa: B008 - frozen
 ) -> None:
-    """A budget that survives: make it, look at it, check it.
+    """The ledger that keeps a data set's budget: make it, look at it, check it.
+
+    The actions, as they are typed:
 
       $ dpselect ledger create homes.ledger --dataset homes --total 2
       $ dpselect ledger show homes.toml --report ledger.html
@@ -124,9 +126,13 @@ def ledger(
       $ dpselect ledger plot homes.ledger --out spend.svg
       $ dpselect ledger verify homes.ledger --anchor 17:9c1f…
 
-    create chooses the total, once. show: what is left. history: what was asked. plot: the spend over time. verify:
-    whether an entry was altered, and the anchor to keep elsewhere. export: every entry as JSON. retire: refuse all
-    questions from now on.
+    create: choose the total, once.
+    show: what is left.
+    history: what was asked.
+    plot: what was spent over time.
+    verify: whether an entry was altered, and the anchor to keep elsewhere.
+    export: every entry as JSON.
+    retire: refuse all questions from now on.
 
     In Python: dpselect.ledger.Ledger.create, .open, .balance, .verify, .retire.
     """

@@ -24,7 +24,7 @@ _COLUMNS = Group("What the columns mean", sort_key=2)
 _PERIODS = Group("The public candidates", sort_key=3)
 _PERSON = Group("What one person can change", sort_key=4)
 _SERIES = Group("A series already added up over persons", sort_key=5)
-LEDGER = Group("A budget that survives", sort_key=7)
+LEDGER = Group("A budget kept in a ledger", sort_key=7)
 
 
 def _data(_type: Any, tokens: Any) -> str | tuple[str, ...]:

@@ -107,7 +107,9 @@ class Facts:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", from_url(self.source))
-        if self._is_database:
+        place = self.source
+        # Files far away (s3://, https://) are files: an engine reads them.
+        if isinstance(place, str) and "://" in place and not place.lower().endswith(_FILE_ENDINGS):
             engine = None if self.backend == "duckdb" else self.backend
             refuse_given("a database URL, which names its engine", backend=engine, delimiter=self.delimiter)
         for name in AMOUNTS:
@@ -204,12 +206,6 @@ class Facts:
         """Where the rows are, as far as that is said by name."""
         several = self.source if isinstance(self.source, list | tuple) else [self.source]
         return tuple(str(place) for place in several if isinstance(place, str | Path))
-
-    @property
-    def _is_database(self) -> bool:
-        # Files far away (s3://, https://) are files: an engine reads them.
-        place = self.source
-        return isinstance(place, str) and "://" in place and not place.lower().endswith(_FILE_ENDINGS)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -164,15 +164,11 @@ class Line:
         share = self.known.share(questions=questions)
         return max(1, questions // ONE_ABOVE_IN if share is None else round(share * questions))
 
-    def on_scale(self, unit: Fraction) -> float:
-        """The threshold on the scale of the queries, of which one is ``unit`` in the readings'."""
-        return float(self.stated("threshold") / unit)
-
     def job(self, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool = False) -> Job | None:
         """The planner's job; None where no value can be on both sides of the line."""
         from dpselect.planning import Job
 
-        threshold = self.on_scale(unit)
+        threshold = float(self.stated("threshold") / unit)
         if not family.lower < threshold < family.upper:
             return None
         share = self.known.share(questions=questions)
@@ -242,7 +238,7 @@ class Line:
         if self.plan is not None:
             # A whole set costs the same for any number of questions; all else ends with those it was planned for.
             return self.plan.fitted(family, unit=float(unit), count=questions if self.plan.at_once else None)
-        threshold, resample = self.on_scale(unit), self.resample is not False
+        threshold, resample = float(self.stated("threshold") / unit), self.resample is not False
         clip = None if self.clip is None else (float(_exact(self.clip[0]) / unit), float(_exact(self.clip[1]) / unit))
         near = family if clip is None else self._near(family, threshold, clip, unit=unit)
         if self.noise is None:

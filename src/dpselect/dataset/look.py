@@ -33,7 +33,7 @@ _FAR = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Remark:
-    """Something that looks wrong, and the parameter that mends it, marked ‹so› in the text."""
+    """Something that looks wrong, and the parameter that fixes it, marked ‹so› in the text."""
 
     text: str
     parameter: str | None = None
@@ -157,7 +157,7 @@ class Look:
     def remarks(
         self, counts: Mapping[str, Any], report: CuratorReport | None, columns: Mapping[str, str]
     ) -> list[Remark]:
-        """What looks wrong, each with the parameter that mends it."""
+        """What looks wrong, each with the parameter that fixes it."""
         from dpselect.tables.candidates import length_of
 
         rows, facts = counts["rows"], self.facts

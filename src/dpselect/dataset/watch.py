@@ -244,7 +244,7 @@ def start(
     """
     from dpselect.dataset.kept import KeptWatch
 
-    if plan.at_once and at_once:
+    if plan.settings.at_once and at_once:
         raise StateRefused(
             "this plan answers all questions at once, with ask(), and nothing was spent; for answers one "
             "by one plan with another mechanism"

@@ -123,24 +123,9 @@ class WatchPlan(AnswerPlan):
         return number if self.scope is None else self.scope.dataset.with_unit(number)
 
     @property
-    def resample(self) -> bool:
-        """Whether a new noisy line is drawn after each one that is named."""
-        return self.settings.sparse is not None and self.settings.sparse.resample
-
-    @property
-    def rationed(self) -> bool:
-        """Whether each question has noise of its own, from what is left before it."""
-        return self.settings.sparse is not None and self.settings.sparse.rationed
-
-    @property
     def whole(self) -> bool:
         """Whether all questions are paid for together, instead of by a sparse vector that pays for each ⊤."""
         return self.settings.sparse is None
-
-    @property
-    def at_once(self) -> bool:
-        """Whether all that reach the line are named as one set."""
-        return self.settings.at_once
 
     @property
     def useful(self) -> bool:
@@ -180,7 +165,7 @@ class WatchPlan(AnswerPlan):
     @property
     def costs(self) -> dict[str, float]:
         """What the usual answers cost, by the names they have in a record, where that is known and differs."""
-        if self.rationed or self.whole:
+        if self.settings.sparse is None or self.settings.sparse.rationed:
             return {}
         watcher = self.vector(SYSTEM_ENTROPY).watcher
         return {
@@ -211,13 +196,13 @@ class WatchPlan(AnswerPlan):
         """
         family = self.settings.family
         return {
-            **dict(watch_words.about_data(self)),
+            **dict(watch_words.about(self)),
             "Line": self.line,
             "verb": "watch",
             **({} if self.scope is None else self.scope.named()),
             "family": [family.lower, family.upper, family.sensitivity, family.monotone],
             "threshold": self.threshold,
-            "noise": "set" if self.at_once else self.noise[0],
+            "noise": "set" if self.settings.at_once else self.noise[0],
             **(self._by_hand() if self.asked.by_hand else {}),
             **({"how_much": True} if self.asked.how_much else {}),
             "budget": self.shown_budget,
@@ -225,9 +210,12 @@ class WatchPlan(AnswerPlan):
         }
 
     def _by_hand(self) -> dict[str, Any]:
-        found = self.settings.sparse_parameters
+        found, resample = (
+            self.settings.sparse_parameters,
+            self.settings.sparse is not None and self.settings.sparse.resample,
+        )
         scales = {} if self.asked.noise is None else {"scales": (found.scale_threshold, found.scale_query)}
-        return {"clip": found.clip, "resample": self.resample, **scales}
+        return {"clip": found.clip, "resample": resample, **scales}
 
     def asked_about(self) -> dict[str, Any]:
         """The question as plain values, for a record."""

@@ -33,13 +33,15 @@ _MARGIN = 1.05
 
 def reason(plan: WatchPlan) -> str:
     """Which mechanism is used, and why, in a sentence."""
-    law, _, _ = plan.noise
-    drawn = f"anew after each {plan.period} that is named" if plan.resample else f"once for all {plural(plan.period)}"
-    where = f", around the line drawn {drawn}"
-    if plan.whole:
+    law, sparse = plan.noise[0], plan.settings.sparse
+    if sparse is None:
         where = f" on every {plan.period}'s value, which is then compared with the line"
+    elif sparse.resample:
+        where = f", around the line drawn anew after each {plan.period} that is named"
+    else:
+        where = f", around the line drawn once for all {plural(plan.period)}"
     title = f"{law[0].upper()}{law[1:]} noise{where}"
-    if plan.at_once:
+    if plan.settings.at_once:
         title = f"All {plural(plan.period)} named together, at one price however many they are"
     if plan.asked.plan is not None:
         return f"{title}: as planned."
@@ -55,25 +57,23 @@ def reason(plan: WatchPlan) -> str:
 
 def expectation(plan: WatchPlan) -> str:
     """How good the answers are expected to be, beside a guess, in the readings' unit."""
-    if plan.expected is None:
+    found, settings = plan.expected, plan.settings
+    if found is None:
         return "nothing: no value can be on both sides of the line"
-    spread = plan.settings.noise_spread * float(plan.unit)
-    blurred = ("about " if plan.rationed or plan.at_once else "") + plan.with_unit(at_most(spread, digits=3))
-    good = f1_in_words(plan.expected) + _how_far(plan.expected, plan)
-    told = f"{good}. Noise blurs the line by {blurred} (one standard deviation)"
+    told, answered = f1_in_words(found), found.answered / settings.count
+    if answered <= _TO_THE_END:
+        several = plural(plan.period)
+        told += (
+            f"; the budget is expected to end after {percent(answered)} of the {several}, sooner where many come early"
+        )
+    # Noise that changes from question to question, or is that of a set, is told as it is at the start.
+    about = "about " if settings.at_once or (settings.sparse is not None and settings.sparse.rationed) else ""
+    blur = plan.with_unit(at_most(settings.noise_spread * float(plan.unit), digits=3))
+    told += f". Noise blurs the line by {about}{blur} (one standard deviation)"
     if not plan.asked.how_much:
         return told
     within = plan.with_unit(at_most(plan.margin(plan.expected_above), digits=2))
     return f"{told}; were {plan.expected_above:,} named, their values would be given to within ± {within}"
-
-
-def _how_far(found: Prediction, plan: WatchPlan) -> str:
-    """A word where the budget is expected to end before the questions do."""
-    share = found.answered / plan.settings.count
-    if share > _TO_THE_END:
-        return ""
-    several = plural(plan.period)
-    return f"; the budget is expected to end after {percent(share)} of the {several}, sooner where many come early"
 
 
 def _in_figures(found: Prediction) -> str:
@@ -148,7 +148,7 @@ def _will_do(job: Job, contenders: Sequence[str], epsilon: float) -> bool:
 def costs_and_accuracy(plan: WatchPlan) -> list[Entry]:
     """What a dry run shows."""
     said = ("Cost, none above", f"Cost, 1 above in {plan.gap:,}")
-    rows = [*parameters(plan)]
+    rows = [*_asked(plan), ("Mechanism", reason(plan)), *noise(plan)]
     delta = f", δ = {at_most(plan.settings.delta)}" if plan.settings.delta else ""
     half = ", half of ε for values" if plan.asked.how_much else ""
     rows.append(("Budget", f"ε = {at_most(plan.budget)}{delta}{half}"))
@@ -173,23 +173,18 @@ def expected(plan: WatchPlan) -> list[Entry]:
     return [("Expected", f"{said[0].upper()}{said[1:]}"), *figures]
 
 
-def parameters(plan: WatchPlan) -> list[Entry]:
-    """The public parameters."""
-    return [*_asked(plan), ("Mechanism", reason(plan)), *noise(plan)]
+def about(plan: WatchPlan) -> list[Entry]:
+    """What is watched, as far as it is public."""
+    if plan.scope is not None:
+        return list(plan.scope.parameters())
+    moves = at_most(plan.settings.family.sensitivity)
+    return [("Data", "questions on standard input"), ("One person", f"changes each value by at most {moves}")]
 
 
 def _asked(plan: WatchPlan) -> list[Entry]:
     family, unit = plan.settings.family, float(plan.unit)
     ends = f"from {family.lower * unit:.10g} to {plan.with_unit(f'{family.upper * unit:.10g}')}"
-    return [*about_data(plan), ("Values", ends), ("Line", plan.line)]
-
-
-def about_data(plan: WatchPlan) -> list[Entry]:
-    """What is watched."""
-    if plan.scope is not None:
-        return list(plan.scope.parameters())
-    moves = at_most(plan.settings.family.sensitivity)
-    return [("Data", "questions on standard input"), ("One person", f"changes each value by at most {moves}")]
+    return [*about(plan), ("Values", ends), ("Line", plan.line)]
 
 
 def noise(plan: WatchPlan) -> list[Entry]:
@@ -202,7 +197,7 @@ def noise(plan: WatchPlan) -> list[Entry]:
         rows.append(("Values cut to", f"{low:.4g} below and {plan.with_unit(f'{high:.4g}')} above the line"))
     if of_line:
         rows.append(("Noise of the line", f"{law}, {word} {plan.with_unit(at_most(of_line))}"))
-    if plan.at_once:
+    if plan.settings.at_once:
         half = plan.with_unit(at_most(of_question * math.log(2.0)))
         rows.append(("A mistake", f"is half as likely for every {half} that a {plan.period} is farther from the line"))
     else:
@@ -235,9 +230,12 @@ def report(watch: Watch) -> Report:
     """The answers for people."""
     plan, scope = watch.plan, watch.plan.scope
     listed, listed_as = _listed(watch)
+    answer = f"{watch.count:,} of {watch.answered:,} {plural(plan.period)}"
+    if watch.ended and watch.answered:
+        answer = f"{watch.count:,} of the first {watch.answered:,} {plural(plan.period)}; the rest was not asked"
     found = Finding(
         question=question(plan),
-        answer=_in_short(watch),
+        answer=answer,
         listed=listed,
         listed_as=listed_as,
         details=tuple(_details(watch)),
@@ -268,13 +266,6 @@ def report(watch: Watch) -> Report:
         notes=tuple(_notes(watch)),
         made=datetime.now(UTC).astimezone(),
     )
-
-
-def _in_short(watch: Watch) -> str:
-    several = plural(watch.plan.period)
-    if not watch.ended or not watch.answered:
-        return f"{watch.count:,} of {watch.answered:,} {several}"
-    return f"{watch.count:,} of the first {watch.answered:,} {several}; the rest was not asked"
 
 
 def _listed(watch: Watch) -> tuple[tuple[str, ...], str]:
