@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FIRST_DAY = date(2025, 1, 1)
 
 
-def simulate_city(*, meters: int = 2000, days: int = 365, seed: int = 7, first_day: date = FIRST_DAY) -> pyarrow.Table:
+def simulate_city(*, meters: int = 2000, days: int = 365, seed: int = 7) -> pyarrow.Table:
     """Daily readings of a city that does not exist: columns ``meter`` (text), ``day`` (date) and ``kwh`` (double).
 
     Homes differ by a lognormal factor around 9 kWh a day. All share the season, the weekend and the weather,
@@ -25,11 +25,9 @@ def simulate_city(*, meters: int = 2000, days: int = 365, seed: int = 7, first_d
     Parameters
     ----------
     meters, days : int
-        The size of the city and the length of the table.
+        The size of the city, and how many days there are from the first of January 2025.
     seed : int
         The same seed gives the same city.
-    first_day : date
-        Where the calendar starts.
 
     Examples
     --------
@@ -45,12 +43,12 @@ def simulate_city(*, meters: int = 2000, days: int = 365, seed: int = 7, first_d
     random = np.random.default_rng(seed)
     level = 9.0 * np.exp(random.normal(scale=0.45, size=homes))
     heating = random.uniform(0.3, 1.7, size=homes)
-    season, weather, weekend = _shared_by_all(length, first_day, random)
+    season, weather, weekend = _shared_by_all(length, random)
     shape = weekend[None, :] * (1.0 + heating[:, None] * (season + weather)[None, :])
     kwh = level[:, None] * np.maximum(shape, 0.1) * np.exp(random.normal(scale=0.25, size=(homes, length)))
     there = random.random((homes, length)) >= 0.02
     names = pyarrow.array([f"meter-{number:05d}" for number in range(1, homes + 1)])
-    calendar = pyarrow.array([first_day + timedelta(days=number) for number in range(length)])
+    calendar = pyarrow.array([FIRST_DAY + timedelta(days=number) for number in range(length)])
     which, when = np.nonzero(there)
     return pyarrow.table(
         {
@@ -61,9 +59,7 @@ def simulate_city(*, meters: int = 2000, days: int = 365, seed: int = 7, first_d
     )
 
 
-def _shared_by_all(
-    length: int, first_day: date, random: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _shared_by_all(length: int, random: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The season, the weather and the weekend, one number a day."""
     number = np.arange(length)
     season = 0.25 * np.cos(2 * np.pi * (number - 20) / 365.25)
@@ -73,5 +69,5 @@ def _shared_by_all(
     # Two cold spells: what the demonstration looks for.
     for middle, depth in ((38, 0.95), (344, 0.7)):
         weather += depth * np.exp(-0.5 * np.square((number - middle) / 2.2))
-    weekend = np.where((number + first_day.weekday()) % 7 >= 5, 1.06, 1.0)
+    weekend = np.where((number + FIRST_DAY.weekday()) % 7 >= 5, 1.06, 1.0)
     return season, weather, weekend

@@ -27,7 +27,7 @@ from dpselect.report.record import Finding, Report, Spending
 from dpselect.tables import BoundedQuery
 
 #: What is public about the city, and the two questions.
-CAP, UNIT, LINE = 20, "kWh", 14
+CAP, UNIT, LINE, DAYS = 20, "kWh", 14, 365
 PEAK_EPSILON, WATCH_BUDGET = 0.5, 1.0
 #: What may be spent on the city afterwards, through the data-set file.
 NEXT_TOTAL = 4
@@ -85,7 +85,6 @@ def run_demo(
     *,
     out: Path,
     meters: int = 2000,
-    days: int = 365,
     entropy: Entropy = SYSTEM_ENTROPY,
     step: Step = lambda _doing, _share: None,
 ) -> Demonstration:
@@ -96,10 +95,10 @@ def run_demo(
     for place, kind in ((page, files.PAGE), (readings, _READINGS), (homes, FILE)):
         files.check(place, kind)
     step("Simulating the city", 0.0)
-    city = simulate_city(meters=meters, days=days)
+    city = simulate_city(meters=meters, days=DAYS)
     step("Writing its readings", 0.2)
     _write_readings(city, readings)
-    last = FIRST_DAY + timedelta(days=days - 1)
+    last = FIRST_DAY + timedelta(days=DAYS - 1)
     facts = {
         "source": readings,
         "user": "meter",
@@ -126,7 +125,7 @@ def run_demo(
     return Demonstration(
         rows=city.num_rows,
         meters=meters,
-        days=days,
+        days=DAYS,
         peak=found,
         watch=marked,
         page=written,
