@@ -7,6 +7,7 @@ import pytest
 from dpselect.errors import SourceError
 from dpselect.tables import Calendar, Question, bounded_query, open_source
 from dpselect.tables.failures import engine_failures
+from dpselect.tables.passes import files_under
 
 HEADER = b"user,at,kwh\n"
 QUESTION = Question(user="user", time="at", value="kwh", cap=10, grid=10, population=9)
@@ -83,7 +84,7 @@ def test_duckdb_reads_the_same_rows_in_one_piece(name, tmp_path):
     path.write_bytes(READ[name])
     table = open_source(path, backend="duckdb")
     with engine_failures("reading again"):  # where a pass reads again
-        table.get_backend().dpselect_read_in_one_piece()
+        files_under(table.get_backend()).read_in_one_piece()
     answer = bounded_query(table, QUESTION, DAYS)
     assert answer.totals == (1, 2)
     assert answer.curator_report.rows == 2

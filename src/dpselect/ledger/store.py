@@ -17,7 +17,7 @@ import itertools
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from sqlalchemy import Connection
 
@@ -31,8 +31,6 @@ from dpselect.ledger.schema import is_current, upgrade
 from dpselect.ledger.steps import FROM_OUTSIDE, Steps, Turn, check_reservation, check_within, lost
 from dpselect.ledger.total import Total
 from dpselect.ledger.wording import key_of, label, written
-
-Result = TypeVar("Result")
 
 #: The lock under which tables and data sets are made; data sets count from 1.
 _MAKING = 0

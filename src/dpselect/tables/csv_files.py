@@ -19,7 +19,7 @@ from dpselect.errors import SourceError
 from dpselect.secrets import shown
 from dpselect.tables.csv_lines import first_misfit, long_cells, refuse_open_quotes
 from dpselect.tables.parts import fresh_name
-from dpselect.tables.passes import find_misfit, long_form, look_first, on_demand, read_again
+from dpselect.tables.passes import files_under, make_on_demand
 
 #: Bytes; more in the first line is no header but a file without line breaks.
 LONGEST_HEADER = 2**24
@@ -41,7 +41,7 @@ def check_delimiter(delimiter: object) -> None:
 def read_csv(files: list[str], *, engine: str, settings: dict[str, Any], delimiter: str) -> Any:
     """The files as one Ibis table of text columns."""
     table = _read(files, engine=engine, settings=settings, delimiter=delimiter)
-    find_misfit(table.get_backend(), lambda: first_misfit(files, delimiter))
+    files_under(table.get_backend()).find_misfit = lambda: first_misfit(files, delimiter)
     return table
 
 
@@ -52,8 +52,8 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
     if engine == "duckdb":
         connection = ibis.duckdb.connect(**settings)
         if len(names) > _WIDEST:
-            on_demand(connection, _VIEW, lambda: _duckdb_view(connection, files, names, delimiter))
-            long_form(connection, _long_form(connection, files, delimiter))
+            make_on_demand(connection, _VIEW, lambda: _duckdb_view(connection, files, names, delimiter))
+            files_under(connection).turn_long = _long_form(connection, files, delimiter)
         else:
             _duckdb_view(connection, files, names, delimiter)
         table = _duckdb_table(connection, _VIEW, dict.fromkeys(names, "string"))
@@ -62,7 +62,7 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
             refuse_open_quotes(files, delimiter)  # on one thread DuckDB drops what follows such a quote
             _duckdb_view(connection, files, names, delimiter, parallel=False)
 
-        read_again(connection, again)
+        files_under(connection).read_in_one_piece = again
         return table
     if engine == "polars":
         import polars
@@ -70,7 +70,7 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
         # Polars' own reader takes a short row for one with nulls; Arrow's refuses it, as the other engines do.
         frame = polars.scan_pyarrow_dataset(_arrow_dataset(files, names, delimiter))
         connection = ibis.polars.connect()
-        look_first(connection, lambda: refuse_open_quotes(files, delimiter))
+        files_under(connection).look_first = lambda: refuse_open_quotes(files, delimiter)
         return connection.create_table(_VIEW, frame)
     if engine == "pyspark":
         from pyspark.sql.types import StringType, StructField, StructType
@@ -92,7 +92,7 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
             ),
             settings,
         )
-        look_first(table.get_backend(), lambda: refuse_open_quotes(files, delimiter))
+        files_under(table.get_backend()).look_first = lambda: refuse_open_quotes(files, delimiter)
         return table
     raise SourceError(f"CSV files are read with duckdb, polars or spark, not with {engine}; change ‹backend›")
 
@@ -120,7 +120,7 @@ def _long_form(connection: Any, files: list[str], delimiter: str) -> Callable[[s
     def turned(user: str, stamps: Mapping[str, int]) -> Any:
         if user not in kept or kept[user][0] != stamps:
             name = fresh_name()
-            on_demand(connection, name, lambda: fill(name, user, stamps))
+            make_on_demand(connection, name, lambda: fill(name, user, stamps))
             columns = {"person": "string", "stamp": "int64", "cell": "string"}
             kept[user] = stamps, _duckdb_table(connection, name, columns)
         return kept[user][1]

@@ -113,12 +113,13 @@ def _told(path: str, line: int) -> str:
 
 @contextmanager
 def _rows(path: str, delimiter: str, *, errors: str = "strict") -> Iterator[Iterator[list[str]]]:
-    with _opened(path) as raw:
+    with opened(path) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors=errors, newline="")
         yield csv.reader(text, delimiter=delimiter, strict=True)
 
 
-def _opened(path: str) -> Any:
+def opened(path: str) -> Any:
+    """A file's bytes, unpacked where its name says so."""
     return gzip.open(path) if path.endswith(".gz") else Path(path).open("rb")
 
 
@@ -129,7 +130,7 @@ def refuse_open_quotes(files: list[str], delimiter: str) -> None:
     thread drops them. Either way people's rows are lost in silence.
     """
     for path in files:
-        with _opened(path) as lines:
+        with opened(path) as lines:
             if ends_open(lines, delimiter):
                 raise OpenQuoteError("a file ends inside quotes")
 

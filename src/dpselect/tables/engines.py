@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -93,10 +93,10 @@ def duckdb_settings() -> dict[str, str | int]:
     return settings
 
 
-def is_file(place: str) -> bool:
-    """Whether there is such a file; a name that is too long, or has a null in it, is none."""
+def is_there(place: str, kind: Callable[[Path], bool] = Path.is_file) -> bool:
+    """Whether there is such a file or folder; a name that is too long, or has a null in it, is none."""
     try:
-        return Path(place).is_file()
+        return kind(Path(place))
     except (OSError, ValueError):
         return False
 
@@ -111,9 +111,9 @@ def from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tabl
         raise SourceError(f"a {scheme}:// source needs the name of a table; give ‹table›")
     place = rest.partition("?")[0]
     # Connecting would create the file: a slip in the path must not end as an empty answer.
-    if scheme in ("duckdb", "sqlite") and not is_file(place):
+    if scheme in ("duckdb", "sqlite") and not is_there(place):
         nearby = place.lstrip("/")
-        hint = f": it is written {scheme}://{nearby} in this folder" if is_file(nearby) else ""
+        hint = f": it is written {scheme}://{nearby} in this folder" if is_there(nearby) else ""
         raise SourceError(f"no database file at {shown(place)}; check the path{hint}")
     # The URL may hold a password, so messages name only the scheme.
     with engine_failures(
@@ -186,10 +186,10 @@ def _table_or_text(connection: Any, name: str, *, database: str | tuple[str, ...
     if all(declared.values()):
         return connection.table(name, **within)
     columns = ", ".join(
-        _quoted(column) if kind else f"CAST({_quoted(column)} AS TEXT) AS {_quoted(column)}"
+        quoted(column) if kind else f"CAST({quoted(column)} AS TEXT) AS {quoted(column)}"
         for column, kind in declared.items()
     )
-    place = _quoted(name) if database is None else f"{_quoted(database)}.{_quoted(name)}"
+    place = quoted(name) if database is None else f"{quoted(database)}.{quoted(name)}"
     schema = {column: connection._parse_type(kind or "text", True) for column, kind in declared.items()}
     query = f"SELECT {columns} FROM {place}"  # noqa: S608 - quoted
     vars(connection).setdefault(_OURS, set()).add(query)
@@ -224,5 +224,6 @@ def _declared(connection: Any, name: str, database: str | None) -> dict[str, str
     return dict(connection.con.execute(query, places).fetchall())
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's or a table's name in SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -6,61 +6,75 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dpselect.errors import SourceError
 from dpselect.tables.failures import BROKEN_FILE, engine_failures, interrupted
 from dpselect.tables.parts import Expression
 
-#: The attribute of a connection that reads its files again, each in one piece.
-_AGAIN = "dpselect_read_in_one_piece"
-#: The attribute of a connection that looks at its files before the first pass.
-_FIRST = "dpselect_look_first"
-#: The attribute of a connection that finds the first row that does not fit.
-_MISFIT = "dpselect_find_misfit"
-#: The attribute of a connection with what it makes when it is asked for.
-_WAITING = "dpselect_on_demand"
-#: The attribute of a connection that turns its wide files long.
-_LONG = "dpselect_long_form"
+#: The attribute of a connection with its files' needs.
+_FILES = "dpselect_files"
 #: What DuckDB raises where pieces of a file do not fit together; also for files that are broken.
 _GIVEN_UP = ("InvalidInputException", "NotImplementedException")
+
+
+@dataclass
+class Files:
+    """What the files under a connection need besides their engine; nothing where it has none of ours."""
+
+    #: Looks at the files before the first pass: opening them reads no rows.
+    look_first: Callable[[], None] | None = None
+    #: Has each file read in one piece. DuckDB's many readers start in the middle of a file, and have to guess whether
+    #: that lies inside quotes. They never read a file wrongly: where the pieces do not fit together, they give up.
+    read_in_one_piece: Callable[[], object] | None = None
+    #: Finds the first row that does not fit, after a pass that failed.
+    find_misfit: Callable[[], str | None] | None = None
+    #: Turns wide files long, given the person's column and the others' numbers.
+    turn_long: Callable[[str, Mapping[str, int]], Any] | None = None
+    #: How tables are made that wait for the first expression that names them.
+    waiting: dict[str, Callable[[], object]] | None = None
+
+
+def files_under(connection: Any) -> Files:
+    """The files' needs, kept with the connection."""
+    found: Files | None = getattr(connection, _FILES, None)
+    if found is None:
+        found = Files()
+        setattr(connection, _FILES, found)
+    return found
 
 
 def fetched(expression: Expression, *, doing: str) -> Any:
     """The rows of an expression, as an Arrow table."""
     with engine_failures(doing):
         backend = expression.get_backend()
+        files = files_under(backend)
         try:
-            if (look := getattr(backend, _FIRST, None)) is not None:
-                look()
-                delattr(backend, _FIRST)
+            if files.look_first is not None:
+                files.look_first()
+                files.look_first = None
             return _interruptible(backend, lambda: _run(backend, expression))
         except KeyboardInterrupt:
             raise interrupted(doing) from None
         except Exception as failure:
-            again = getattr(backend, _AGAIN, None)
+            again = files.read_in_one_piece
             if again is None or type(failure).__name__ not in _GIVEN_UP:
-                _refuse_misfit(backend, doing)
+                _refuse_misfit(files, doing)
                 raise
-            delattr(backend, _AGAIN)
+            files.read_in_one_piece = None
             try:
                 again()
                 return _run(backend, expression)
             except Exception:
-                _refuse_misfit(backend, doing)
+                _refuse_misfit(files, doing)
                 raise
 
 
-def _refuse_misfit(backend: Any, doing: str) -> None:
+def _refuse_misfit(files: Files, doing: str) -> None:
     """Names the line, where a row that does not fit can be found; the engine's own words might quote it."""
-    find = getattr(backend, _MISFIT, None)
-    if find is not None and (where := find()) is not None:
+    if files.find_misfit is not None and (where := files.find_misfit()) is not None:
         raise SourceError(f"{doing} failed: {where} is the first that does not fit; likely {BROKEN_FILE}") from None
-
-
-def find_misfit(connection: Any, how: Callable[[], str | None]) -> None:
-    """Notes how the first row is found that does not fit, for a pass over the connection's files that failed."""
-    setattr(connection, _MISFIT, how)
 
 
 def _run(backend: Any, expression: Expression) -> Any:
@@ -69,17 +83,11 @@ def _run(backend: Any, expression: Expression) -> Any:
     return expression.to_pyarrow() if relation is None else relation(expression).to_arrow_table()
 
 
-def look_first(connection: Any, look: Callable[[], None]) -> None:
-    """Notes a look at a connection's files that has to go well before the first pass; opening reads no rows."""
-    setattr(connection, _FIRST, look)
-
-
-def on_demand(connection: Any, name: str, make: Callable[[], object]) -> None:
+def make_on_demand(connection: Any, name: str, make: Callable[[], object]) -> None:
     """Notes how a table of a connection is made, for the first expression that names it."""
-    waiting: dict[str, Callable[[], object]] | None = getattr(connection, _WAITING, None)
-    if waiting is None:
-        waiting = {}
-        setattr(connection, _WAITING, waiting)
+    files = files_under(connection)
+    if files.waiting is None:
+        waiting = files.waiting = {}
         before = connection._run_pre_execute_hooks
 
         def first(expression: Expression) -> None:
@@ -92,29 +100,7 @@ def on_demand(connection: Any, name: str, make: Callable[[], object]) -> None:
             before(expression)
 
         connection._run_pre_execute_hooks = first
-    waiting[name] = make
-
-
-def long_form(connection: Any, how: Callable[[str, Mapping[str, int]], Any]) -> None:
-    """Notes how the wide files of a connection are turned long, given the person's column and the others' numbers."""
-    setattr(connection, _LONG, how)
-
-
-def turned_by_source(table: Expression, user: str, stamps: Mapping[str, int]) -> Any | None:
-    """``person``, ``stamp`` and ``cell`` of a table as its files hold it, where its connection turns them long."""
-    import ibis.expr.operations as ops
-
-    how = getattr(table.get_backend(), _LONG, None)
-    return None if how is None or not isinstance(table.op(), ops.DatabaseTable) else how(user, stamps)
-
-
-def read_again(connection: Any, how: Callable[[], object]) -> None:
-    """Notes how a connection reads its files in one piece, for files that DuckDB's many readers cannot share.
-
-    Each of them starts in the middle of a file, and has to guess whether that lies inside quotes. It never reads a file
-    wrongly: where the pieces do not fit together, it gives up.
-    """
-    setattr(connection, _AGAIN, how)
+    files.waiting[name] = make
 
 
 def _interruptible(backend: Any, run: Callable[[], Any]) -> Any:

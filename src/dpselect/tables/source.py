@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,14 @@ from dpselect.errors import SourceError
 from dpselect.files import from_url
 from dpselect.secrets import shown
 from dpselect.tables.csv_files import check_delimiter, read_csv
-from dpselect.tables.engines import duckdb_settings, engine_name, from_database, ibis_or_refuse, refuse_untyped
+from dpselect.tables.engines import (
+    duckdb_settings,
+    engine_name,
+    from_database,
+    ibis_or_refuse,
+    is_there,
+    refuse_untyped,
+)
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
 from dpselect.tables.parquet_files import REMOTE, read_parquet
 from dpselect.tables.parts import Table, fresh_name
@@ -96,10 +103,7 @@ def open_source(
             likely = "the address, or what you may read there"
             if engine == "duckdb":
                 likely += ", or DuckDB's httpfs extension, which it fetches once"
-        with engine_failures(
-            f"reading {name} with {backend}",
-            likely=likely,
-        ):
+        with engine_failures(f"reading {name} with {backend}", likely=likely):
             return _from_files(files, engine, settings, delimiter, sheet=table)
     return _from_memory(_arrow(data), engine, settings)
 
@@ -111,9 +115,9 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
         text = str(place)
         if text.startswith(REMOTE):
             found.append(text)
-        elif _is(Path.is_dir, text):
+        elif is_there(text, Path.is_dir):
             found += _inside(text)
-        elif _is(Path.is_file, text):
+        elif is_there(text):
             found.append(text)
         else:
             found += _matching(text)
@@ -140,13 +144,6 @@ def _inside(folder: str) -> list[str]:
     except OSError:
         raise SourceError(f"a folder in {shown(folder)} cannot be read; check the path and your rights") from None
     return sorted(str(path) for path in inside if _kind(path.name))
-
-
-def _is(kind: Callable[[Path], bool], text: str) -> bool:
-    try:
-        return kind(Path(text))
-    except (OSError, ValueError):  # a name too long, or with a null in it
-        return False
 
 
 def _matching(pattern: str) -> list[str]:

@@ -19,7 +19,7 @@ from typing import IO, Any
 from dpselect.errors import SourceError
 from dpselect.secrets import shown
 from dpselect.tables.csv_files import LONGEST_HEADER, NOT_UTF_8, arrow_options, header_names
-from dpselect.tables.csv_lines import OpenQuoteError, ends_open
+from dpselect.tables.csv_lines import OpenQuoteError, ends_open, opened
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
 
 #: What ends in this inside a zip is a CSV file.
@@ -38,7 +38,9 @@ def from_stream(stream: IO[bytes], *, delimiter: str | None = None) -> Any:
 
             return parquet.read_table(io.BytesIO(content))
         if content.lstrip()[:1] == b"{":
-            return _from_json(content.splitlines(), "standard input")
+            objects = _Objects()
+            objects.add(content.splitlines(), "standard input")
+            return objects.table("standard input")
         if not content.strip():
             raise SourceError("standard input is empty; a table begins with the names of its columns")
         return _from_csv(lambda: io.BytesIO(content), delimiter or ",", "standard input")
@@ -133,16 +135,10 @@ def from_json_files(files: list[str]) -> Any:
         name = shown(Path(path).name)
         with (
             engine_failures(f"reading {name}", likely="a line that is no JSON object, or a broken gzip"),
-            gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as lines,
+            opened(path) as lines,
         ):
             objects.add(lines, name)
     return objects.table(name)
-
-
-def _from_json(lines: Iterable[bytes], where: str) -> Any:
-    objects = _Objects()
-    objects.add(lines, where)
-    return objects.table(where)
 
 
 class _Objects:

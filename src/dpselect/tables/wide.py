@@ -9,8 +9,9 @@ from datetime import datetime
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Categories
 from dpselect.tables.candidates import Candidates
+from dpselect.tables.engines import quoted
 from dpselect.tables.parts import ONE_ARM, Table, bytewise, engine_of
-from dpselect.tables.passes import turned_by_source
+from dpselect.tables.passes import files_under
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written, person_of, reading
 
@@ -26,12 +27,13 @@ def turned_long(table: Table, question: Question, candidates: Candidates) -> Tab
         seen[place] += 1
     kinds = dict(table.schema())
     alike = len({kind.copy(nullable=True) for kind in {kinds[column] for column in places}}) == 1
-    long = None
     if alike and engine_of(table) == "duckdb":
-        long = turned_by_source(table, question.user, stamps)
-        if long is None:
-            long = _in_sql(table, question, stamps)
-    if long is None:
+        import ibis.expr.operations as ops
+
+        # The files are turned as they are: not where somebody changed the table that was made of them.
+        turn = files_under(table.get_backend()).turn_long if isinstance(table.op(), ops.DatabaseTable) else None
+        long = _in_sql(table, question, stamps) if turn is None else turn(question.user, stamps)
+    else:
         long = _in_ibis(table, question, stamps, alike=alike)
     cell = long["cell"]
     return long.select(
@@ -77,15 +79,11 @@ def _in_sql(table: Table, question: Question, stamps: Mapping[str, int]) -> Tabl
     Ten thousand columns are ten thousand objects to Ibis, each looked at many times, and one list to DuckDB.
     """
     kinds, backend = dict(table.schema()), table.get_backend()
-    cells, numbers = ", ".join(map(_quoted, stamps)), ", ".join(map(str, stamps.values()))
-    rows = f"SELECT {_quoted(question.user)} AS person, [{cells}] AS cells FROM ({backend.compile(table)})"  # noqa: S608
+    cells, numbers = ", ".join(map(quoted, stamps)), ", ".join(map(str, stamps.values()))
+    rows = f"SELECT {quoted(question.user)} AS person, [{cells}] AS cells FROM ({backend.compile(table)})"  # noqa: S608
     query = f"SELECT person, unnest([{numbers}]::BIGINT[]) AS stamp, unnest(cells) AS cell FROM ({rows})"  # noqa: S608
     kind = kinds[next(iter(stamps))].copy(nullable=True)
     return backend.sql(query, schema={"person": kinds[question.user], "stamp": "int64", "cell": kind})
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _in_ibis(table: Table, question: Question, stamps: Mapping[str, int], *, alike: bool) -> Table:
