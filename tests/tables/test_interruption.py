@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from dpselect.errors import SourceError
-from dpselect.tables import Calendar, Question, bounded_query, open_source
+from dpselect.tables import Calendar, Question, bounded_query, open_source, passes
 from dpselect.tables.failures import Interrupted, engine_failures
 
 
@@ -23,7 +23,7 @@ def test_other_errors_are_no_interruption() -> None:
         raise RuntimeError("something else")
 
 
-def test_an_interruption_within_a_function_that_sqlite_calls_is_one(tmp_path):
+def test_an_interruption_within_a_function_that_sqlite_calls_is_one(tmp_path, monkeypatch):
     """It calls Python for each row, and tells of whatever that raises as of a failure of the function."""
     place = tmp_path / "t.sqlite"
     with closing(sqlite3.connect(place)) as base:
@@ -32,10 +32,15 @@ def test_an_interruption_within_a_function_that_sqlite_calls_is_one(tmp_path):
         base.commit()
     question = Question(user="meter", time="at", value="kwh", cap=1, population=9)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+    timer, run = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)), passes._run
+
+    def run_with_timer(*given):
+        timer.start()
+        return run(*given)
+
+    monkeypatch.setattr(passes, "_run", run_with_timer)
     try:
         source = open_source(f"sqlite://{place}", table="readings")
-        timer.start()
         with pytest.raises(KeyboardInterrupt, match="no noise was drawn"):
             bounded_query(source, question, Calendar("2013-01-01", "2013-01-02"))
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
