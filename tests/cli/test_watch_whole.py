@@ -84,7 +84,7 @@ def test_one_charge_one_draw_and_found_again(series: Path, tmp_path: Path, total
     if total.kind == "pure":
         with pytest.raises(BudgetExhausted):
             opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10), mechanism="exponential").ask()
-        with pytest.raises(BudgetExhausted):
+        with pytest.raises(BudgetExhausted, match=r"0\.3 of 1 is left in the ledger; .*budget 0\.3 would fit"):
             opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10)).ask(afresh=True)
     assert book.balance().charged == charged
 

@@ -124,6 +124,8 @@ def open_book(place: Any, *, name: str, total: Any, described: str | None = None
 def refuse_unpayable(book: Ledger, *costs: Loss) -> None:
     """Refuses a watch whose whole budget is not left in the ledger: it would end half-way and leave nothing."""
     balance, total = book.balance(), book.total
+    if balance.retired:
+        return  # the ledger says so itself
     if total.kind == "pure" and any(cost.delta > 0 for cost in costs):
         raise InvalidParameter(_NO_DELTA.format("the ledger's"), parameter="delta")
     needed = sum((total.price(cost) for cost in costs[1:]), total.price(costs[0]))
@@ -135,13 +137,13 @@ def refuse_unpayable(book: Ledger, *costs: Loss) -> None:
 def unpayable(book: Ledger, epsilon: float, *, parameter: str, parts: int = 1) -> BudgetExhausted:
     """What to say of an answer that the ledger cannot pay for, and what it could."""
     balance, total = book.balance(), book.total
-    left = total.exact(balance.left)
-    most, unit = left, ""
+    most = total.exact(balance.left)
     if total.kind == "zcdp":
         # A pure ε costs ε²/2 of a ρ (THEORY §11); in equal parts, each of them its own square.
-        most, unit = Decimal(math.sqrt(2.0 * parts * float(left)) * (1.0 - 1e-12)), "ρ = "
-    told = f"{unit}{at_least(left)} of {at_least(total.limit)} is left in the ledger"
-    return _too_little(epsilon, told, parameter, most=most, spent=balance.spent, budget=total.limit)
+        most = Decimal(math.sqrt(2.0 * parts * float(most)) * (1.0 - 1e-12))
+    return _too_little(
+        epsilon, f"{_left(book)} is left in the ledger", parameter, most=most, spent=balance.spent, budget=total.limit
+    )
 
 
 def _too_little(
@@ -174,8 +176,7 @@ def left_in_words(book: Ledger, cost: Any, *, at_most: bool = False) -> str:
     if balance.retired:
         return "nothing left: the data set is retired"
     more = total.price(cost).times_in(balance.left)
-    unit = "ρ = " if total.kind == "zcdp" else ""
-    shown = f"{unit}{at_least(total.exact(balance.left))} of {at_least(total.limit)}"
+    shown = _left(book)
     if total.kind == "approximate":
         shown += f" (δ: {at_least(exact(balance.left.delta, PER_DELTA))} of {at_least(total.delta)})"
     return f"{shown} left, {'at least ' if at_most and more else ''}{more or 'no'} more like this"
@@ -184,8 +185,13 @@ def left_in_words(book: Ledger, cost: Any, *, at_most: bool = False) -> str:
 def would_leave(book: Ledger, cost: Any) -> str:
     """What is left now, and what an answer of this cost would leave."""
     balance, total = book.balance(), book.total
-    unit, left = "ρ = " if total.kind == "zcdp" else "", balance.left
-    now = f"{unit}{at_least(total.exact(left))} of {at_least(total.limit)} left"
-    if balance.retired or not total.price(cost) <= left:
-        return f"{now}, too little for this"
-    return f"{now}, {unit}{at_least(total.exact(left - total.price(cost)))} after this"
+    price, unit = total.price(cost), "ρ = " if total.kind == "zcdp" else ""
+    if balance.retired or not price <= balance.left:
+        return f"{_left(book)} left, too little for this"
+    return f"{_left(book)} left, {unit}{at_least(total.exact(balance.left - price))} after this"
+
+
+def _left(book: Ledger) -> str:
+    """How much of the total is left: ``0.9 of 1``."""
+    total, left = book.total, at_least(book.total.exact(book.balance().left))
+    return f"{'ρ = ' if total.kind == 'zcdp' else ''}{left} of {at_least(total.limit)}"

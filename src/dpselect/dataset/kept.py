@@ -69,6 +69,7 @@ class KeptWatch:
         self._book = book
         self._at_once = at_once
         self._question, self._cost, self._values, self._key = question, cost, values, key
+        self._costs = [cost] if values is None else [cost, values]
         self.answers = Answers(by=by)
         self.filter: RealisedLedgerFilter | None = None
         self._held: Any = None
@@ -94,7 +95,7 @@ class KeptWatch:
             self.since = self.filter.stretches.since
             if self.number is None:
                 # It would end half-way and leave nothing.
-                refuse_unpayable(book, *([cost] if values is None else [cost, values]))
+                refuse_unpayable(book, *self._costs)
         else:
             self._hold()
         self.repeated = self.answers.earlier
@@ -102,8 +103,8 @@ class KeptWatch:
 
     def _hold(self) -> None:
         """Charge all of it, once; with the values beside it, only where both fit."""
-        if self._values is not None and not self._book.knows(self._question, key=self._key):
-            refuse_unpayable(self._book, self._cost, self._values)
+        if not self._book.knows(self._question, key=self._key):
+            refuse_unpayable(self._book, *self._costs)
         self._held = self._book.reserve(self._question, cost=self._cost, key=self._key)
         if self._held.settled is not None:
             found = self._held.settled.content["answer"]
