@@ -38,6 +38,15 @@ PAGE = Kind("report", (".html", ".htm"), (PAGE_MARK.encode(),))
 DRAWING = Kind("drawing", (".svg", ".png", ".pdf"), (b"<?xml", b"<svg", b"\x89PNG", b"%PDF"))
 
 
+def is_there(place: Path | str) -> bool:
+    """Whether there is a file of that name; of a name that no file can have, there is none.
+
+    >>> is_there("x" * 5_000)
+    False
+    """
+    return os.path.exists(place)  # noqa: PTH110 - a Path raises where the name is too long
+
+
 def refused_place(what: str, path: Path, why: str) -> SourceError:
     """The one line for a place that cannot be used.
 

@@ -157,12 +157,12 @@ def check(seed: int, folder: Path, empty: Path) -> None:
     assert all((folder / name).read_bytes() == content for name, content in FILES.items()), context
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(11), 609])  # 609: a name too long for any file
 def test_a_broken_command_line_ends_in_one_line(seed, files, tmp_path):
     check(seed, files, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12, 1000))
+@pytest.mark.parametrize("seed", range(11, 1000))
 def test_a_thousand_broken_command_lines_end_in_one_line(seed, files, tmp_path):
     check(seed, files, tmp_path)

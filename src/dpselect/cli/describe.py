@@ -14,6 +14,7 @@ from dpselect.cli import screen
 from dpselect.cli.options import AsJson
 from dpselect.cli.table import Categories, Data, Periods, Table, places, standard_input
 from dpselect.errors import InvalidParameter, LedgerError
+from dpselect.files import is_there
 
 if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
@@ -182,7 +183,7 @@ def _charged(ledger: Any) -> bool:
     """Whether anything was ever asked through a ledger; one that is not there was not."""
     from dpselect.dataset.budget import open_book
 
-    if "://" not in str(ledger) and not Path(ledger).exists():
+    if "://" not in str(ledger) and not is_there(ledger):
         return False
     with open_book(ledger, name="", total=None) as book:
         # The first entry states the total.

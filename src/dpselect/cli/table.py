@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from dpselect.cli.numbers import Count, Number
 from dpselect.errors import InvalidParameter, SourceError
+from dpselect.files import is_there
 
 if TYPE_CHECKING:
     from dpselect.cli.options import Run
@@ -157,7 +158,7 @@ class Table:
             return Dataset(standard_input(self.delimiter), **facts)
         for place in places(data):
             # Before facts that may be wrong because the name is.
-            if "://" not in place and not set(place) & set("*?[") and not Path(place).exists():
+            if "://" not in place and not set(place) & set("*?[") and not is_there(place):
                 raise SourceError(f"no file matches {place!r}; check the path")
         return Dataset(data, **facts)
 

@@ -6,11 +6,11 @@ import math
 import threading
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpselect.checks import one, positive
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, SourceError, StateRefused
+from dpselect.files import is_there
 from dpselect.report.rounding import at_least, at_most, no_more_than
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def open_book(place: Any, *, name: str, total: Any, described: str | None = None
     if isinstance(place, Ledger):
         return place
     wanted = None if total is None else Total.pure(exact_number("total", total))
-    missing = "://" not in str(place) and not Path(place).exists()
+    missing = "://" not in str(place) and not is_there(place)
     try:
         known = () if missing and wanted is not None else Ledger.datasets(place)
     except LedgerError:

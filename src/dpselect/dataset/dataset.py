@@ -14,6 +14,7 @@ from dpselect.dataset.budget import Budget, open_book
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
 from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, SourceError, refuse_given
+from dpselect.files import is_there
 from dpselect.report.words import shown
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ def _refuse_others(written: dict[str, Any], changes: dict[str, Any]) -> None:
 
 
 def _refuse_missing(place: Any, total: Any) -> None:
-    if "://" not in str(place) and not Path(place).exists():
+    if "://" not in str(place) and not is_there(place):
         name = Path(place).name
         from dpselect.tables.question import exact_number
 
