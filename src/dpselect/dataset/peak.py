@@ -18,7 +18,6 @@ from dpselect.report.rounding import at_most
 if TYPE_CHECKING:
     from dpselect.dataset.peak_plan import PeakPlan
     from dpselect.mechanisms.mechanism import Noise
-    from dpselect.report.record import Report
     from dpselect.tables import BoundedQuery, CuratorReport
 
 #: What of an answer its places say as well.
@@ -61,6 +60,8 @@ class Peak(Answer):
     repeated: bool = False
     given: str | None = None
 
+    as_report = peak_words.report
+
     def __post_init__(self) -> None:
         # Of one winner a ledger keeps only the name and the place.
         if not self.labels:
@@ -99,13 +100,22 @@ class Peak(Answer):
             **({} if plan.weakness is None else {"note": plan.weakness}),
         }
 
-    def as_report(self) -> Report:
-        """The answer for people."""
-        return peak_words.report(self)
 
+def ask(
+    plan: PeakPlan,
+    *,
+    anyway: bool = False,
+    progress: Callable[[float], None] | None = None,
+    key: str | None = None,
+    afresh: bool = False,
+) -> Peak:
+    """Charges the budget, adds up the table, draws the noise: the answer.
 
-def ask(plan: PeakPlan, *, progress: Callable[[float], None] | None, key: str | None, afresh: bool) -> Peak:
-    """Charges the budget, adds up the table, draws the noise; see :meth:`PeakPlan.ask`."""
+    Columns that are not there are refused before the charge. An answer that would hardly be better than a guess is
+    refused and costs nothing, unless asked for ``anyway``. With a ledger the charge is on disk before the table is
+    touched, and the answer before it is shown; ``key`` and ``afresh`` are those of :meth:`Dataset.peak`.
+    """
+    plan.insist(anyway=anyway)
     rows.check(plan.scope)
     read = functools.cache(lambda: rows.read(plan.scope, progress=progress))
     dataset, book = plan.scope.dataset, plan.scope.dataset.book

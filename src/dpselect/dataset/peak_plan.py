@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpselect.checks import FloatArray, counts, one
 from dpselect.dataset import how_much as values_named
-from dpselect.dataset import peak_words
+from dpselect.dataset import peak, peak_words
 from dpselect.dataset.answer import AnswerPlan
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
@@ -23,7 +22,6 @@ from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most, no_more_than, rounded_up
 
 if TYPE_CHECKING:
-    from dpselect.dataset.peak import Peak
     from dpselect.dataset.scope import Scope
     from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.mechanisms.selection import Goal, NoisyMax
@@ -90,7 +88,8 @@ class PeakPlan(AnswerPlan):
     overlap: float = 1.0
 
     verb, priced_by = "peak", "epsilon"
-    # In words.
+    # How it is asked, and in words.
+    ask = peak.ask
     reason = property(peak_words.reason)
     expectation = property(peak_words.expectation)
     advice = property(peak_words.advice)
@@ -199,27 +198,6 @@ class PeakPlan(AnswerPlan):
         cost, noise = self.shown_cost(), {"scale": self.chosen.scale}
         kept = Plan(**said, family=public.family, count=len(public), epsilon=cost, parameters=noise)
         return kept.save(path)
-
-    def ask(
-        self,
-        *,
-        anyway: bool = False,
-        progress: Callable[[float], None] | None = None,
-        key: str | None = None,
-        afresh: bool = False,
-    ) -> Peak:
-        """Charges the budget, adds up the table, draws the noise: the answer.
-
-        Columns that are not there are refused before the charge.
-
-        An answer that would hardly be better than a guess is refused and costs nothing, unless asked for ``anyway``.
-        With a ledger the charge is on disk before the table is touched, and the answer before it is shown; ``key`` and
-        ``afresh`` are those of :meth:`Dataset.peak`.
-        """
-        from dpselect.dataset.peak import ask
-
-        self.insist(anyway=anyway)
-        return ask(self, progress=progress, key=key, afresh=afresh)
 
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, and without places."""

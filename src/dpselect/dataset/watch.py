@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dpselect.dataset.watch_plan import WatchPlan
     from dpselect.ledger import Ledger
     from dpselect.noise.entropy import Entropy
-    from dpselect.report.record import Report
     from dpselect.tables import BoundedQuery, CuratorReport
 
 #: So many values fit an entry of a ledger, however long their numbers are.
@@ -69,6 +68,8 @@ class Watch(Answer):
     #: Why the values are missing, where they were asked for.
     without_values: str = ""
     _spent_on_values: float = 0.0
+
+    as_report = report
 
     def __repr__(self) -> str:
         return f"<Watch {self.count} of {self.answered} above {self.plan.line}>"
@@ -219,10 +220,6 @@ class Watch(Answer):
             verdict = {"period": self.name(place), "answer": "above" if place in tops else "below"}
             yield {**verdict, "spent": self.spent[place], "noise": self.vector.noise}
         yield self.to_dict()
-
-    def as_report(self) -> Report:
-        """The answers for people."""
-        return report(self)
 
 
 def start(
