@@ -112,10 +112,11 @@ def run_demo(
     }
     files.write(homes, file_text(homes, facts), FILE)
     dataset = Dataset.open(homes, **({} if entropy is SYSTEM_ENTROPY else {"entropy": entropy}))
+    # Asked in a small city too, where answers are poor: the truth stands beside them.
     step("Which day was the peak?", 0.4)
-    peak = dataset.peak(epsilon=PEAK_EPSILON)
+    peak = dataset.peak(epsilon=PEAK_EPSILON, anyway=True)
     step("On which days was the line crossed?", 0.6)
-    watch = dataset.watch(threshold=LINE, budget=WATCH_BUDGET)
+    watch = dataset.watch(threshold=LINE, budget=WATCH_BUDGET, anyway=True)
     _keep_ledger(homes, facts)
     step("Writing the report", 0.9)
     truth = rows.read(dataset.scope(dataset.candidates()))
