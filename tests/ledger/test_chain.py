@@ -199,7 +199,9 @@ class TestVersions:
         with Ledger.open(place, anchor=anchor) as opened:
             assert opened.verify(anchor=anchor).holds
             assert opened.balance().spent == 0.875
-            repeated = opened.ask({"verb": "peak", "month": 1}, cost=0.5, draw=lambda: pytest.fail("drawn twice"))
+            drawn: list[int] = []
+            repeated = opened.ask({"verb": "peak", "month": 1}, cost=0.5, draw=lambda: drawn.append(1))
+            assert drawn == []
             assert repeated.answer == {"label": "2013-01-20"}
             assert opened.ask({"verb": "peak", "month": 2}, cost=0.25, draw=lambda: "x").number == 6
             assert opened.verify(anchor=anchor).holds

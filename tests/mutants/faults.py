@@ -33,6 +33,11 @@ DISCRETE = "tests/mechanisms/test_discrete.py"
 ANSWERS = "tests/tables/test_answers.py"
 NEIGHBOURS = "tests/tables/test_neighbours.py"
 WATCH = "tests/cli/test_watch.py"
+DATASET = "tests/dataset/test_dataset.py"
+STORE = "tests/ledger/test_store.py"
+CHAIN = "tests/ledger/test_chain.py"
+DISK = "tests/ledger/test_faults.py"
+STREAMS = "tests/ledger/test_watch.py"
 CLIPPED = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[general, resampled, clipped, thresholds and mechanisms adaptive]"
 PLAIN = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[general, resampled]"
 
@@ -67,6 +72,7 @@ COSTS, SUMS, STATE, METER = (
 )
 GAUSSIAN, RELEASES = "mechanisms/gaussian_above_threshold.py", "mechanisms/release.py"
 WHOLE_SET = "mechanisms/set_above_threshold.py"
+BUDGET, LEDGER, STRETCHES = "dataset/budget.py", "ledger/store.py", "ledger/stretches.py"
 
 FAULTS = [
     # What a question may cost, and whether it is counted.
@@ -600,5 +606,126 @@ FAULTS = [
         "tally = int(above[max(wrong, 0)]) + prior[0]",
         "tally = (len(over) - max(wrong, 0) + sum(prior)) // 2",
         SETS,
+    ),
+    # A data set's budget, in memory.
+    fault(
+        "a peak is charged once its rows are read",
+        "dataset/peak.py",
+        "        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
+        "        read()\n        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
+        f"{DATASET}::test_a_failed_reading_is_counted_since_it_was_charged_before",
+    ),
+    fault(
+        "a data set's budget counts nothing",
+        BUDGET,
+        "            self._units = after\n",
+        "            pass\n",
+        f"{DATASET}::test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing",
+    ),
+    fault(
+        "a data set's budget takes no notice of a delta",
+        BUDGET,
+        "        if cost.delta > 0 and self.total < math.inf:\n",
+        "        if False:\n",
+        "tests/dataset/test_everyday.py::test_a_total_of_epsilon_alone_takes_no_delta",
+    ),
+    fault(
+        "a forked child shares its parent's budget",
+        BUDGET,
+        "        if self._process != process():\n",
+        "        if False:\n",
+        "tests/dataset/test_questions_kept.py::test_a_forked_child_has_no_share_in_the_budget",
+    ),
+    # A ledger.
+    fault(
+        "a ledger looks at each question's cost alone",
+        "ledger/steps.py",
+        "        if not total.fits(head.sums + amounts):\n",
+        "        if not total.fits(amounts):\n",
+        f"{STORE}::TestAsking::test_what_does_not_fit_is_refused_and_nothing_is_drawn_or_written",
+    ),
+    fault(
+        "a question that has its answer is drawn again",
+        LEDGER,
+        "        if reservation.settled is not None:\n",
+        "        if False:\n",
+        f"{STORE}::TestSameQuestion::test_it_finds_the_first_answer_and_spends_nothing",
+    ),
+    fault(
+        "of many questions those that have their answers are drawn again",
+        LEDGER,
+        "                if held.settled is not None:\n",
+        "                if False:\n",
+        f"{STORE}::TestTogether::test_answers_come_in_order_and_are_charged_as_one_by_one",
+    ),
+    fault(
+        "a question asked afresh is the one asked before",
+        LEDGER,
+        "secrets.token_hex(32) if afresh else key_of(body, key)\n        return self._reserve(mark, self._total.price(cost), body, new=afresh)\n",
+        "key_of(body, key)\n        return self._reserve(mark, self._total.price(cost), body, new=False)\n",
+        f"{STORE}::TestSameQuestion::test_afresh_or_with_another_key_it_is_paid_again",
+    ),
+    fault(
+        "a question's key is left out",
+        LEDGER,
+        "secrets.token_hex(32) if afresh else key_of(body, key)",
+        "secrets.token_hex(32) if afresh else key_of(body, None)",
+        f"{STORE}::TestSameQuestion::test_afresh_or_with_another_key_it_is_paid_again",
+    ),
+    fault(
+        "what was promised with a delta is settled at less",
+        LEDGER,
+        "self._total.realised and not amounts.delta:",
+        "self._total.realised:",
+        f"{STORE}::TestAsking::test_what_was_promised_with_a_delta_is_not_settled_at_less",
+    ),
+    fault(
+        "a declared cost comes back",
+        LEDGER,
+        "if cost is not None and self._total.realised and",
+        "if cost is not None and",
+        f"{STORE}::TestAsking::test_a_declared_cost_does_not_come_back",
+    ),
+    fault(
+        "an answer that could not be written stays open",
+        LEDGER,
+        "settled.body != body)\n        return self._stands(reservation, problem)\n",
+        "settled.body != body)\n        raise problem\n",
+        f"{DISK}::test_whether_an_answer_finds_room_cannot_be_tried_twice_under_one_charge",
+    ),
+    fault(
+        "a stretch that could not be written stays open",
+        STRETCHES,
+        "                    self._ledger.lose(old)\n",
+        "                    pass\n",
+        f"{STREAMS}::TestTable::test_a_stretch_that_the_ledger_did_not_take_is_lost_and_not_drawn_again",
+    ),
+    fault(
+        "a later stretch is taken up again",
+        STRETCHES,
+        "found.settled is None and self._unseen and not self.earlier:",
+        "found.settled is None and self._unseen:",
+        f"{STREAMS}::TestTable::test_killed_between_stretches_every_answer_that_is_kept_stays_paid",
+    ),
+    fault(
+        "an altered entry passes the look at the whole chain",
+        "ledger/chain.py",
+        "        if digest_of(entry, self._dataset) != entry.digest:\n",
+        "        if False:\n",
+        f"{CHAIN}::test_an_altered_entry_is_found",
+    ),
+    fault(
+        "an altered answer is repeated",
+        "ledger/book.py",
+        "        if digest_of(entry, self.name) != entry.digest:\n",
+        "        if False:\n",
+        f"{CHAIN}::test_an_edited_answer_is_not_repeated",
+    ),
+    fault(
+        "an older copy takes the ledger's place",
+        "ledger/book.py",
+        "        if head.number < seen.number or digest != seen.digest:\n",
+        "        if False:\n",
+        f"{DISK}::TestReplacedFile::test_older_content_copied_into_the_same_file_is_refused",
     ),
 ]
