@@ -645,6 +645,13 @@ FAULTS = [
         f"{STORE}::TestAsking::test_what_does_not_fit_is_refused_and_nothing_is_drawn_or_written",
     ),
     fault(
+        "a forked child uses its parent's ledger",
+        "ledger/database.py",
+        "        self._process = owned_here(self)\n",
+        "        self._process = process()\n",
+        f"{STORE}::TestOpening::test_a_forked_child_must_open_it_again",
+    ),
+    fault(
         "a question that has its answer is drawn again",
         LEDGER,
         "        if reservation.settled is not None:\n",

@@ -21,6 +21,7 @@ from sqlalchemy.pool import QueuePool
 
 from dpselect.checks import one, positive, refuse
 from dpselect.errors import LedgerError
+from dpselect.noise.entropy import owned_here, process
 from dpselect.secrets import shown
 
 Result = TypeVar("Result")
@@ -57,7 +58,7 @@ class Database:
 
     def __init__(self, place: str | Path, *, create: bool = False, patience: float = PATIENCE) -> None:
         self._patience = one(positive, "patience", patience)
-        self._process = os.getpid()
+        self._owner = _Owner()
         # Threads of one process queue here instead of polling the database.
         self._turn = threading.Lock()
         self._file: Path | None = None
@@ -73,7 +74,7 @@ class Database:
         else:
             self._engine = _postgresql(url, self._patience)
         # One that nobody closed lets go of its connections (Python 3.13 warns), but never of those of a child's parent.
-        weakref.finalize(self, _let_go, self._engine, self._process).atexit = False
+        weakref.finalize(self, _let_go, self._engine, self._owner).atexit = False
 
     def __reduce__(self) -> str:
         raise LedgerError("an open ledger is not copied or pickled; open it again where it is needed")
@@ -84,8 +85,8 @@ class Database:
         return self._engine.dialect.name
 
     def close(self) -> None:
-        """Let go of the connections."""
-        self._engine.dispose()
+        """Let go of the connections; a forked child has none."""
+        _let_go(self._engine, self._owner)
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What ``work`` finds in one consistent view."""
@@ -164,7 +165,7 @@ class Database:
         )
 
     def _check_process(self) -> None:
-        if self._process != os.getpid():
+        if not self._owner.here:
             raise LedgerError("this ledger was opened by another process; open it again in the forked child")
 
     def _check_file(self) -> None:
@@ -260,8 +261,20 @@ def _claimed(file: Path, *, create: bool) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _let_go(engine: Engine, process: int) -> None:
-    if process == os.getpid():
+class _Owner:
+    """The process that opened a database. It outlives the database, to say whose connections are let go of."""
+
+    def __init__(self) -> None:
+        self._process = owned_here(self)
+
+    @property
+    def here(self) -> bool:
+        """Whether this is that process, and no child of it whatever its number."""
+        return self._process == process()
+
+
+def _let_go(engine: Engine, owner: _Owner) -> None:
+    if owner.here:
         engine.dispose()
 
 
