@@ -44,7 +44,7 @@ def _prepare_process() -> str | None:
 
 
 def _leave_in_the_end() -> None:
-    """Ends the process a while after it was asked to, where a library is deaf: Python's own handlers wait for it."""
+    """Ends the process a while after a signal asked for it, where a library ignores signals and handlers wait."""
     here, there = os.pipe()
     os.set_blocking(there, False)
     signal.set_wakeup_fd(there, warn_on_full_buffer=False)

@@ -85,7 +85,7 @@ class Known:
         """What the expectation rests on."""
         parts: list[Any] = []
         if self.like is not None:
-            parts.append("a series that goes like the public one given")
+            parts.append("a series that follows the public one given")
         elif self.between is not None:
             parts.append(f"values between {float(self.between[0]):g} and {float(self.between[1]):g}")
         if self.expect is not None:

@@ -48,7 +48,7 @@ def expectation(plan: PeakPlan) -> str:
     if plan.top > 1:
         told += f"; of the {plan.top} named, {plan.top * plan.overlap:.1f} are among the {plan.top} {plan.goal}"
     if known.like is not None:
-        return f"{told}; if it goes like the public series given"
+        return f"{told}; if it follows the public series given"
     if known.between is not None:
         low, high = (with_unit(f"{float(end):g}") for end in known.between)
         return f"{told}; for values between {low} and {high}, as stated"

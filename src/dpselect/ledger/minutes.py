@@ -28,7 +28,7 @@ class Minutes(Protocol):
 
 
 class Charges:
-    """The minutes of a stream that is nobody's to repeat: how many charges a stretch took."""
+    """The minutes of a stream whose answers are not repeated: how many charges a stretch took."""
 
     def __init__(self) -> None:
         self._count = 0

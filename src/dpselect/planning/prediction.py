@@ -24,7 +24,7 @@ OneRelease: TypeAlias = NoisyMax | GridRelease
 #: Stated uncertainties reach so many standard errors of a mean over the simulated passes. Another simulation of as many
 #: passes has an error of its own, so its mean differs by more about once in two thousand times.
 _REACH = 5.0
-#: Selections are tried with these seeds, so that the same question is told the same; so often in all.
+#: The first seed of the trials of selections, fixed so that one question has one expectation, and how many there are.
 _SEED, _TIMES = 2024, 400
 
 

@@ -104,7 +104,7 @@ def make_on_demand(connection: Any, name: str, make: Callable[[], object]) -> No
 
 
 def _interruptible(backend: Any, run: Callable[[], Any]) -> Any:
-    """Runs a query that the driver of MySQL would wait for, deaf to every signal, in a thread of its own."""
+    """Runs MySQL's queries in a thread of their own: its driver ignores signals while it waits."""
     if backend.name == "sqlite":
         with _ended_by_signals(backend.con.interrupt):
             return run()
