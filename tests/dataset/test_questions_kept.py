@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -16,11 +18,15 @@ from dpselect.cli.stream import read_line
 from dpselect.dataset import Known, Line
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.file import write_file
+from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.wording import key_of, written
+from dpselect.noise.entropy import SYSTEM_ENTROPY
 
 DAYS = [f"2013-01-{day:02d}" for day in range(1, 32)]
+YEAR = {"start": DAYS[0], "end": DAYS[-1]}
 HOMES = {"user": "meter", "time": "at", "value": "kwh", "cap": 10, "population": 20}
 
 
@@ -158,11 +164,39 @@ def test_a_watch_that_the_ledger_cannot_pay_for_is_not_begun(tmp_path: Path) -> 
 
 def test_answers_that_are_seen_one_by_one_are_not_drawn_again_under_one_charge(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.zcdp(5000.0, delta=1e-6))
-    homes = dp.Dataset(rows(), **HOMES, ledger=book)
-    plan = homes.plan_watch(Line(threshold=5, budget=50, noise=(5, 5)), homes.candidates(start=DAYS[0], end=DAYS[-1]))
-    plan.start().ask(0.1)
+    family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    plan = plan_watch(family, Line(threshold=0.5, budget=50, noise=(0.5, 0.5)), questions=9)
+    plan.start(book=book).ask(0.1)
     with pytest.raises(InvalidParameter, match="interrupted"):
-        plan.start()
+        plan.start(book=book)
+    # Of a data set nobody sees an answer before the ledger has all of them, so there is no other way to ask.
+    homes = dp.Dataset(rows(), **HOMES, ledger=book)
+    about_homes = homes.plan_watch(Line(threshold=5, budget=50, noise=(5, 5)), homes.candidates(**YEAR))
+    spent = book.balance().spent
+    with pytest.raises(StateRefused, match="as a whole"):
+        about_homes.start(book=book)
+    assert book.balance().spent == spent
+
+
+def test_no_seeded_answer_gets_into_a_ledger(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.pure(5.0))
+    family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    plan = plan_watch(family, Line(threshold=0.5, budget=1, noise=(0.5, 0.5)), questions=9)
+    with pytest.raises(InvalidParameter, match="seeded"):
+        plan.start(dp.SeededEntropy(1), book=book)
+    with pytest.raises(InvalidParameter, match="seeded"):
+        dp.Dataset(rows(), **HOMES, ledger=book, entropy=dp.SeededEntropy(1))
+    assert book.balance().spent == 0.0
+    assert dp.Dataset(rows(), **HOMES, ledger=book, entropy=SYSTEM_ENTROPY).ledger is book
+
+
+def test_a_changed_copy_of_a_data_set_goes_on_with_what_is_left() -> None:
+    homes = dp.Dataset(rows(), **HOMES, total=1000)
+    homes.peak(epsilon=900, **YEAR)
+    with pytest.raises(BudgetExhausted):
+        replace(homes, unit="kWh").peak(epsilon=900, **YEAR)
+    with pytest.raises(InvalidParameter, match="once"):
+        replace(homes, total=2000)
 
 
 @pytest.mark.parametrize("total", ["2.5", "0.3", "1/2"])
@@ -199,3 +233,23 @@ def test_a_forked_child_has_no_share_in_the_budget() -> None:
 def test_a_fraction_with_an_exponent_is_refused_like_any_other_line() -> None:
     with pytest.raises(InvalidData, match="a line must be a number"):
         read_line("1/3e5")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_what_is_paid_for_as_a_whole_is_answered_once_by_one_process() -> None:
+    family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    release = dp.GaussianRelease.calibrated(family, candidates=4, epsilon=1.0, delta=1e-6)
+    vector = WholeVector(release, threshold=0.5, count=4, entropy=SYSTEM_ENTROPY)
+    vector.ask(0.1)
+    with pytest.raises(StateRefused, match="not copied"):
+        copy.copy(vector)
+    child = os.fork()
+    if child == 0:
+        try:
+            vector.ask(0.1)
+        except StateRefused:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert vector.ask(0.1) is not None

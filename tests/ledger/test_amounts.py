@@ -129,7 +129,9 @@ class TestTenAtOneTenth:
     def test_a_watch_that_is_charged_as_a_whole(self, book: Ledger) -> None:
         delta = no_more_than(1e-6) if book.total.kind == "approximate" else 0.0
         cost = Loss(epsilon=no_more_than(0.1), delta=delta)
-        self.ten_and_no_more(book, lambda key: KeptWatch(book, {"verb": "watch"}, cost=cost, key=key, at_once=True))
+        self.ten_and_no_more(
+            book, lambda key: KeptWatch(book, {"verb": "watch"}, cost=cost, key=key, shown_at_once=True)
+        )
 
     def test_a_watch_that_is_charged_what_its_answers_cost_comes_to_no_more(self, book: Ledger) -> None:
         family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)

@@ -48,7 +48,7 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
     if run.as_json:  # otherwise the report begins with it
         run.warn_of_a_seed()
     spent.begin(
-        plan.promise.epsilon,
+        plan.promise,
         ledger=dataset.ledger is not None,
         book=lambda: vars(dataset).get("book"),
         charged=lambda: dataset.budget.spent > 0,

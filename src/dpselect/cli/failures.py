@@ -156,10 +156,10 @@ def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
         say(f"{one_line(misused).rstrip('.')} (see {chain} --help)", as_json=as_json)
         return BAD_INPUT
     if told := _missing_extra(failure):
-        say(told, as_json=as_json)
+        say(f"{told}{cost}", as_json=as_json)
         return BAD_INPUT
     if isinstance(failure, MemoryError):
-        say("out of memory; close other programs or raise the limit, and ask again", as_json=as_json)
+        say(f"out of memory; close other programs or raise the limit{cost}", as_json=as_json)
         return BAD_INPUT
     if os.environ.get("DPSELECT_DEBUG"):
         traceback.print_exception(failure)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Cost:
     """The most a question costs, and whether a ledger holds that much for it."""
 
-    epsilon: float
+    loss: Loss
     ledger: bool
     #: The ledger, once it is open; without this, it may be.
     book: Callable[[], Ledger | None] | None = None
@@ -29,7 +29,8 @@ class Cost:
     def __str__(self) -> str:
         from dpselect.report.rounding import at_most
 
-        return f"ε = {at_most(self.epsilon)}"
+        delta = f" up to δ = {at_most(self.loss.delta)}" if self.loss.delta else ""
+        return f"ε = {at_most(self.loss.epsilon)}{delta}"
 
 
 class _State:
@@ -42,14 +43,14 @@ def forget() -> None:
 
 
 def begin(
-    epsilon: float,
+    loss: Loss,
     *,
     ledger: bool,
     book: Callable[[], Ledger | None] | None = None,
     charged: Callable[[], bool] = lambda: True,
 ) -> None:
-    """From here on the question may be charged, its answer drawn; what is charged then, the ``book`` says."""
-    _State.begun = Cost(epsilon, ledger, book, charged)
+    """From here on the question may be charged, at most this; what it was charged, the ``book`` says."""
+    _State.begun = Cost(loss, ledger, book, charged)
 
 
 def say_left(book: Ledger | None, cost: Loss, *, at_most: bool = False) -> None:
@@ -78,13 +79,15 @@ def say_would_be_left(dataset: Dataset, cost: Loss) -> None:
 def after_refusal(failure: DPSelectError) -> str:
     """What a refusal cost: nothing, unless the ledger holds the question's ε by now.
 
+    >>> from dpselect.privacy.loss import Loss
     >>> forget(); after_refusal(SourceError("no file"))
     '; nothing was spent'
-    >>> begin(0.1, ledger=True); after_refusal(SourceError("no such column"))
+    >>> begin(Loss(epsilon=0.1), ledger=True); after_refusal(SourceError("no such column"))
     '; nothing was spent'
     >>> after_refusal(LedgerError("the disk is full"))
     '; count ε = 0.1 as spent'
-    >>> begin(0.1, ledger=True, book=lambda: None); after_refusal(LedgerError("no such ledger"))  # not even open
+    >>> begin(Loss(epsilon=0.1), ledger=True, book=lambda: None)  # not even open
+    >>> after_refusal(LedgerError("no such ledger"))
     '; nothing was spent'
     >>> forget()
     """
@@ -103,13 +106,14 @@ def after_refusal(failure: DPSelectError) -> str:
 def after_interruption(failure: BaseException) -> str:
     """What an interruption cost.
 
+    >>> from dpselect.privacy.loss import Loss
     >>> forget(); after_interruption(KeyboardInterrupt())
     '; nothing was spent'
-    >>> begin(0.1, ledger=False); after_interruption(KeyboardInterrupt())
+    >>> begin(Loss(epsilon=0.1), ledger=False); after_interruption(KeyboardInterrupt())
     '; count ε = 0.1 as spent'
     >>> after_interruption(KeyboardInterrupt("interrupted while adding up; no noise was drawn"))
     '; nothing was spent'
-    >>> begin(0.1, ledger=False, charged=lambda: False); after_interruption(KeyboardInterrupt())
+    >>> begin(Loss(epsilon=0.1), ledger=False, charged=lambda: False); after_interruption(KeyboardInterrupt())
     '; nothing was spent'
     >>> forget()
     """

@@ -101,9 +101,9 @@ def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: 
     """Answers the lines on standard input until they or the budget end, and then says how it ended."""
     if sys.stderr.isatty() and not run.as_json:  # a machine finds it in the last record
         screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
-    spent.begin(plan.budget, ledger=table.ledger is not None)
+    spent.begin(plan.promise, ledger=table.ledger is not None)
     with _book(table, run) as book:
-        spent.begin(plan.budget, ledger=book is not None, book=lambda: book)
+        spent.begin(plan.promise, ledger=book is not None, book=lambda: book)
         answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=options.onward)
         answer.keep = run.report is not None
         run.warn_of_a_seed()

@@ -15,6 +15,7 @@ from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
 from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, SourceError, refuse_given
 from dpselect.files import is_there
+from dpselect.mechanisms.mechanism import noise_of
 from dpselect.report.words import shown
 
 if TYPE_CHECKING:
@@ -66,13 +67,21 @@ class Dataset(Facts):
     total: float | None = None
     entropy: Entropy | None = None
     ledger: Any = None
-    budget: Budget = field(init=False, compare=False)
+    #: What was spent; a copy with other facts (``dataclasses.replace``) goes on with the same.
+    budget: Budget = field(default=None, compare=False)  # type: ignore[assignment]
     #: What the data-set file is called, and with it the data set in its ledger; None where there is no such file.
     described: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "budget", Budget(None if self.ledger is not None else self.total))
-        if self.ledger is not None and self.entropy is not None:
+        kept: Any = self.budget
+        allowed = Budget(None if self.ledger is not None else self.total)
+        if kept is None:
+            object.__setattr__(self, "budget", allowed)
+        elif not isinstance(kept, Budget) or kept.total != allowed.total:
+            raise InvalidParameter(
+                "‹budget› is kept by a data set itself, and ‹total› says what may be spent, once", parameter="total"
+            )
+        if self.ledger is not None and self.entropy is not None and noise_of(self.entropy) == "reproducible":
             raise InvalidParameter("‹ledger› does not go with seeded noise: such answers are not private; leave it out")
         super().__post_init__()
 

@@ -44,7 +44,7 @@ class KeptWatch:
         Tells this watch from the same one before.
     onward : bool
         Whether the questions to come go on after those that were answered, instead of being asked again from the start.
-    at_once : bool
+    shown_at_once : bool
         Whether answers are shown before the watch is settled.
     whole : bool
         Whether all questions are answered at once, at one price.
@@ -59,7 +59,7 @@ class KeptWatch:
         values: Loss | None = None,
         key: str | None = None,
         onward: bool = False,
-        at_once: bool = False,
+        shown_at_once: bool = False,
         whole: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
@@ -67,7 +67,7 @@ class KeptWatch:
         from dpselect.ledger.minutes import Answers
 
         self._book = book
-        self._at_once = at_once
+        self._shown_at_once = shown_at_once
         self._question, self._cost, self._values, self._key = question, cost, values, key
         self._costs = [cost] if values is None else [cost, values]
         self.answers = Answers(by=by)
@@ -88,7 +88,7 @@ class KeptWatch:
                 stretch=cost.epsilon / _PARTS,
                 key=key,
                 minutes=self.answers,
-                unseen=not at_once,
+                unseen=not shown_at_once,
             )
             for content, _ in self.filter.stretches.earlier:
                 self.answers.restore(content)
@@ -118,7 +118,7 @@ class KeptWatch:
             self.since = self._held.entry.at
             self.answers.restore(found)
             self.answers.ended = True
-        elif self._at_once and not self._held.made:
+        elif self._shown_at_once and not self._held.made:
             raise InvalidParameter(
                 f"this watch was interrupted (entry {self._held.number}) and cannot go on, since its cost is known for "
                 "the whole of it alone; ask ‹afresh› or with another ‹key›, and pay again",
@@ -164,7 +164,7 @@ class KeptWatch:
         self._next += 1
         if self.filter is None:
             return
-        due = self._at_once and time.monotonic() - self._kept_at > SECONDS_BETWEEN_ENTRIES
+        due = self._shown_at_once and time.monotonic() - self._kept_at > SECONDS_BETWEEN_ENTRIES
         if due or self.answers.fresh >= MOST:
             self.filter.keep()
             self._kept_at = time.monotonic()
@@ -182,7 +182,7 @@ class KeptWatch:
             self.filter.close()
         elif not already:
             count = self.answers.fresh
-            content = self.answers.at_once() if count <= MOST_AT_ONCE else {"count": count}
+            content = self.answers.as_bits() if count <= MOST_AT_ONCE else {"count": count}
             try:
                 first = not self._book.settle(self._held, {**content, "spent": vector.spent}).repeated
             except BaseException:
@@ -210,8 +210,8 @@ class KeptWatch:
         """
         if self._settled:
             return self._stands() + self._about_values()
-        harmless = self._at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
-        if self.filter is None and not self._at_once and not self.answers.ended:
+        harmless = self._shown_at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
+        if self.filter is None and not self._shown_at_once and not self.answers.ended:
             if harmless:
                 # Nobody has seen an answer, so drawing all of them under this charge is drawing them once.
                 return f"no answer was shown, and the ledger holds {self._charged} for it until it is asked again"

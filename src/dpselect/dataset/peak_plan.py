@@ -193,6 +193,8 @@ class PeakPlan(AnswerPlan):
 
         if self.top > 1 or self.value is not None:
             raise InvalidParameter("a plan in a file is for one name: leave ‹top› and ‹how_much› out", parameter="top")
+        if self.goal != "largest":
+            raise InvalidParameter("a plan in a file is for the largest: leave ‹goal› out", parameter="goal")
         public = self.scope.public
         said: dict[str, Any] = {"contender": NAMES[self.mechanism], "asked": "largest", "unit": self.unit}
         cost, noise = self.shown_cost(), {"scale": self.chosen.scale}

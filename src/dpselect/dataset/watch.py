@@ -16,7 +16,8 @@ from dpselect.dataset.answer import Answer
 from dpselect.dataset.budget import NOBODY_REMEMBERS
 from dpselect.dataset.watch_words import noise, report
 from dpselect.dataset.whole import WholeVector
-from dpselect.errors import BudgetExhausted, InvalidData, StateRefused, refuse_given
+from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused, refuse_given
+from dpselect.mechanisms.mechanism import noise_of
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.loss import Loss
@@ -230,43 +231,51 @@ def start(
     key: str | None = None,
     afresh: bool = False,
     onward: bool = False,
-    at_once: bool = True,
 ) -> Watch:
-    """Charges the budget and starts the watch; nothing is asked yet.
+    """Charges the budget and starts a watch of a stream, whose answers are shown one by one; nothing is asked yet.
 
-    With a ledger (the data set's, or ``book``) what the first questions can cost is charged now, and the same watch
-    asked again finds its answers; ``key`` and ``afresh`` are those of :meth:`Dataset.peak`. With ``onward`` the
-    questions to come go on after those that were answered before. ``at_once`` says that answers are shown before
-    all of them are there.
+    With a ledger, ``book``, what the first questions can cost is charged now, and the same watch asked again finds its
+    answers; ``key`` and ``afresh`` are those of :meth:`Dataset.peak`. With ``onward`` the questions to come go on after
+    those that were answered before.
     """
+    if plan.scope is not None:
+        # Its ledger counts on nobody having seen an answer before all are written.
+        raise StateRefused("a plan about a data set is asked as a whole, with ask(); nothing was spent")
+    source = entropy or SYSTEM_ENTROPY
+    if book is not None and noise_of(source) == "reproducible":
+        raise InvalidParameter("‹book› does not go with seeded noise: such answers are not private; leave it out")
+    return _begin(plan, source, book=book, key=key, afresh=afresh, onward=onward, shown_at_once=True)
+
+
+def _begin(
+    plan: WatchPlan,
+    source: Entropy,
+    *,
+    book: Ledger | None,
+    key: str | None,
+    afresh: bool,
+    onward: bool = False,
+    shown_at_once: bool = False,
+) -> Watch:
+    """Charges the budget; ``shown_at_once`` says that answers are seen before all of them are there."""
     from dpselect.dataset.kept import KeptWatch
 
-    if plan.settings.at_once and at_once:
-        raise StateRefused(
-            "this plan answers all questions at once, with ask(), and nothing was spent; for answers one "
-            "by one plan with another mechanism"
-        )
-    source, dataset = entropy or SYSTEM_ENTROPY, None if plan.scope is None else plan.scope.dataset
-    if dataset is not None:
-        source, book = dataset.entropy or source, dataset.book
     if book is None:
         refuse_given("a watch without a ledger, which is always asked anew", key=key, afresh=afresh or None)
         refuse_given("a watch without a ledger", onward=onward or None)
-        if dataset is not None:
-            dataset.budget.charge(plan.promise, parameter=plan.priced_by)
+        if plan.scope is not None:
+            plan.scope.dataset.budget.charge(plan.promise, parameter=plan.priced_by)
         return Watch(plan=plan, vector=plan.vector(source))
     # A key nobody can have: the watch is another one, and paid again.
     mark = f"afresh {secrets.token_hex(16)}" if afresh else key
-    worst = Loss(epsilon=plan.settings.epsilon, delta=plan.settings.delta)
-    values = Loss(epsilon=plan.asked.part) if plan.asked.how_much else None
     kept = KeptWatch(
         book,
         plan.question(),
-        cost=worst,
-        values=values,
+        cost=Loss(epsilon=plan.settings.epsilon, delta=plan.settings.delta),
+        values=Loss(epsilon=plan.asked.part) if plan.asked.how_much else None,
         key=mark,
         onward=onward,
-        at_once=at_once,
+        shown_at_once=shown_at_once,
         whole=plan.whole,
         by=dict(noise(plan)),
     )
@@ -296,7 +305,8 @@ def ask_about_each(
         raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
     plan.insist(anyway=anyway)
     rows.check(scope)
-    watch = start(plan, key=key, afresh=afresh, at_once=False)
+    dataset = scope.dataset
+    watch = _begin(plan, dataset.entropy or SYSTEM_ENTROPY, book=dataset.book, key=key, afresh=afresh)
     read = functools.cache(lambda: rows.read(scope, progress=progress))
     watch.examine = lambda: read().curator_report
     if isinstance(watch.vector, WholeVector):
@@ -308,5 +318,5 @@ def ask_about_each(
         watch.ended = watch.answered < len(scope.candidates)
         watch.settle(ended=True)
         if plan.asked.how_much:
-            watch.add_amounts(read, entropy=scope.dataset.entropy or SYSTEM_ENTROPY)
+            watch.add_amounts(read, entropy=dataset.entropy or SYSTEM_ENTROPY)
     return watch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.mechanism import Noise, noise_of
 from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
+from dpselect.noise.entropy import owned_here, process
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.release import GaussianRelease
@@ -61,6 +63,11 @@ class WholeVector:
         self._above: NDArray[np.bool_] | None = None
         self._open = True
         self.noise: Noise = noise_of(entropy)
+        self._lock = threading.RLock()
+        self._process = owned_here(self)
+
+    def __reduce__(self) -> str:
+        raise StateRefused("a watch that is paid for as a whole is not copied or pickled: its copy would answer again")
 
     @property
     def spent(self) -> float:
@@ -79,6 +86,12 @@ class WholeVector:
 
     def ask(self, value: float | Fraction) -> Verdict:
         """⊥ or ⊤ for one value; one outside the range is cut to it."""
+        if self._process != process():
+            raise StateRefused("this watch belongs to the process that started it; a forked child must start its own")
+        with self._lock:
+            return self._ask(value)
+
+    def _ask(self, value: float | Fraction) -> Verdict:
         if not self._open:
             raise StateRefused("this watch is closed; nothing more can be asked")
         if not self.can_ask:

@@ -129,7 +129,7 @@ class Answers:
             **({} if self.by is None else {"by": self.by}),
         }
 
-    def at_once(self) -> Any:
+    def as_bits(self) -> Any:
         """All answers as bits, of questions without names: as long whatever they are, so no write tells of them."""
         bits = sum(above << place for place, (above, _) in enumerate(self._fresh))
         content = self.read()
