@@ -60,7 +60,10 @@ def test_what_looks_wrong_is_named_with_what_mends_it(
     assert ran.code == 0, ran.err
     assert ran.out.startswith("sensitive: for the curator only\n")
     assert "SECRET" not in ran.out + ran.err
-    assert (said in ran.err) if said else ("Nothing looks wrong" in ran.err), ran.err
+    assert said is None or said in ran.err, ran.err
+    needed = "! --from and --to are still needed, here or with each question"
+    assert said is not None or (ran.err.startswith(needed) and ran.err.count("!") == 1), ran.err
+    assert (needed in ran.err) == ("--from" not in options), ran.err
 
 
 @pytest.mark.parametrize(("cap", "said"), [(9, None), (44, None), (500, "a 50th"), (900, "a 100th")])
@@ -108,7 +111,7 @@ def test_columns_formats_and_signs_are_guessed(dpselect: Run, tmp_path: Path) ->
     assert found["facts"]["time_format"] == "%-d.%-m.%Y"
     assert found["counts"]["readings that are numbers"] == 2
     assert {"delimiter", "user", "time", "value", "decimal", "time_format"} == set(found["guessed"])
-    assert found["remarks"] == []
+    assert [one["option"] for one in found["remarks"]] == ["--from"]
 
 
 def test_the_file_it_writes_answers_and_charges_its_ledger(dpselect: Run, readings: Path) -> None:

@@ -72,7 +72,13 @@ def test_an_answer_hardly_better_than_a_guess_is_not_paid_for(dpselect: Callable
     assert "hardly be better than a guess" in refused.err
     assert "nothing was spent (--anyway to insist)" in refused.err
     enough = refused.err.partition("--epsilon ")[2].split()[0]
-    assert dpselect(*arguments, enough).code == 0, "what is said to do does"
+    answered = dpselect(*arguments, enough)
+    assert answered.code == 0, "what is said to do does"
+    doubt = "Probably not the largest: that is named "
+    assert (answered.err.count(doubt), answered.out.count(doubt)) == (1, 1), answered.err
+    assert dpselect(*arguments, enough, "--dry-run").err.count(doubt) == 1
+    sure = dpselect(*arguments, answered.err.partition("--epsilon ")[2].split()[0])
+    assert (sure.code, doubt in sure.err + sure.out) == (0, False), sure.err
     assert dpselect(*arguments, "1/100", "--anyway").code == 0
 
 
@@ -155,6 +161,10 @@ def test_a_series_is_answered_when_the_curator_vouches(dpselect: Callable[..., o
     assert dpselect(*common, *calendar, "--population", 10**5, "--json").json["answer"] == "2011-01-09"
     told = dpselect(*common, *calendar, "--sensitivity", "1/100", "--monotone")
     assert "vouches" in told.out
+    assert "A value above the maximum, 1000, would be cut to it" in " ".join(told.out.split())
+    assert "persons" not in told.out  # nobody knows how many they are
+    cut = dpselect("describe", *common[1:-1], 500, *calendar[:-2], "--population", 10**5)
+    assert "1 totals are larger than --maximum 500 allows, and are cut to it" in cut.err
     refused = dpselect(*common, *calendar)
     assert refused.code == 2
     assert "--population or --sensitivity" in refused.err
@@ -265,9 +275,10 @@ def test_hours_of_dates_alone_are_refused_before_anything_is_spent(
     long = (*asked, "--time", "at", "--value", "kwh")
     ledger = ("--ledger", tmp_path / "a.ledger", "--total", 500)
     for rows, options in ((wide, (*asked, "--wide")), (dates, long), (text, (*long, "--time-format", "%Y-%m-%d"))):
-        for asking in (ledger, ("--dry-run",)):
+        for asking in (ledger, ("--dry-run",), ("--epsilon", "0.01"), ("--cap-every", "day")):
             ran = dpselect("peak", rows, *options, "--every", every, *asking)
             assert (ran.code, "dates without an hour" in ran.err, "per day" in ran.err) == (2, True, True), ran.err
+            assert ran.err.count("\n") == 1, ran.err  # nothing about accuracy before it
         assert dpselect("peak", rows, *options, "--every", "day").code == 0
     assert not (tmp_path / "a.ledger").exists() or dpselect("ledger", "history", tmp_path / "a.ledger").out == ""
     assert dpselect("peak", dates, *long, "--every", every, "--hour", "hr").code == 0

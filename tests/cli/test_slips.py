@@ -43,7 +43,7 @@ SLIPS: dict[str, Slip] = {
         "--delimiter",
     ),
     "decimal commas": ("r.csv", table(lambda row: row.replace(",1.5", ',"1,5"')), {}, "or give --decimal ','"),
-    "a comma in an option": ("r.csv", PLAIN, {"--cap": "12,5"}, "must have a point before its decimals: 12.5"),
+    "a comma in an option": ("r.csv", PLAIN, {"--cap": "12,5"}, "before its decimals: 12.5; nothing was spent"),
     "a cap for no such period": ("r.csv", PLAIN, {"--cap-every": "year"}, "is not one of hour, day, week, month"),
     "other letters in the first line": (
         "r.csv",
@@ -83,7 +83,12 @@ SLIPS: dict[str, Slip] = {
     "a budget that buys nothing": ("r.csv", PLAIN, {"--epsilon": "0.0001"}, "nothing was spent (--anyway to insist)"),
     "no budget": ("r.csv", PLAIN, {"--epsilon": None}, "--epsilon must be given: the most"),
     "the other command's option": ("r.csv", PLAIN, {"--budget": "1"}, "give --epsilon"),
-    "an option misspelt": ("r.csv", PLAIN, {"--populaton": "9"}, "--populaton"),
+    "an option misspelt": (
+        "r.csv",
+        PLAIN,
+        {"--populaton": "9"},
+        "No such option: --populaton. Did you mean --population? Nothing was spent",
+    ),
     "a mechanism that is none": ("r.csv", PLAIN, {"--mechanism": "gauss"}, "is not one of gaussian"),
     "a measure that is none": ("r.csv", PLAIN, {"--measure": "median"}, "is not one of mean"),
     "more winners than days": ("r.csv", PLAIN, {"--top": "40"}, "--top must be at most"),

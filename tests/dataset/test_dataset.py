@@ -72,6 +72,7 @@ def test_a_population_that_is_too_small_changes_the_unit_and_not_the_winner(rows
     assert "More than 2 persons must have rows" in " ".join(str(answer).split())
     enough = homes(rows, measure=measure).peak(epsilon=2000, how_much=True, **JANUARY)
     assert "must have rows" not in " ".join(str(enough).split())
+    assert "cut to their range" not in " ".join(str(answer).split())  # 90 of at most 10 is not
 
 
 def test_where_a_range_is_paid_for_totals_are_cut_and_the_answer_says_so(rows: Any) -> None:
@@ -147,7 +148,8 @@ def test_plans_read_nothing_and_spend_nothing() -> None:
 
 def test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing(rows: Any) -> None:
     data = homes(rows, total=1.0)
-    data.peak(epsilon=0.5, anyway=True, **JANUARY)
+    answer = data.peak(epsilon=0.5, anyway=True, **JANUARY)
+    assert "0.5 of the total of 1 is left while this program runs" in " ".join(str(answer).split())
     spent = data.spent
     assert 0.4 < spent <= 0.5
     with pytest.raises(BudgetExhausted, match="nothing was asked"):
@@ -209,6 +211,21 @@ def test_a_refusal_names_the_parameter(rows: Any, changes: dict[str, Any], param
     assert caught.value.parameter == parameter
     assert "‹" not in str(caught.value)
     assert caught.value.told(lambda name: f"--{name}").startswith(f"--{parameter}")
+
+
+def test_a_parameter_that_is_none_is_refused_with_the_one_that_is_meant(rows: Any) -> None:
+    with pytest.raises(InvalidParameter, match="populaton; did you mean population"):
+        homes(rows, populaton=3)
+    data = homes(rows)
+    for asked, said in (
+        (lambda: data.peak(epsilom=1, **JANUARY), "peak has no parameter epsilom; did you mean epsilon?"),
+        (lambda: data.peak(seed=1, **JANUARY), r"peak has no parameter seed; help\(Dataset.plan_peak\) says"),
+        (lambda: data.watch(5, budget=1, mechanism="set", **JANUARY), r"in a line: line=Line\(.*mechanism=…\)"),
+        (lambda: data.watch(5, budgt=1, **JANUARY), "watch has no parameter budgt; did you mean budget?"),
+        (lambda: data.plan(threshold=5, budgt=1, **JANUARY), "watch has no parameter budgt; did you mean budget?"),
+    ):
+        with pytest.raises(InvalidParameter, match=said):
+            asked()
 
 
 def test_the_rule_that_was_broken_can_be_read(rows: Any) -> None:

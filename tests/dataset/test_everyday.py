@@ -182,7 +182,11 @@ def test_a_daily_cap_does_not_hide_the_largest_month() -> None:
     assert answer.label == "2013-07"
     assert answer.amounts is not None
     assert abs(answer.amounts[0] - 31 * 9) < 2
-    assert "(each person counted up to 310 kWh)" in str(answer)
+    assert "the month's total of kwh per person (each counted up to 310 kWh)" in " ".join(str(answer).split())
+    weekday = steady()
+    assert weekday.scope(weekday.candidates(every="weekday")).measured.startswith("the mean of kwh over the population")
+    # In a ledger the question stays the one it was.
+    assert "(each person counted up to 310 kWh)" in answer.plan.scope.named()["measured"]
     cut = access.read(steady(cap_every="month").scope(steady().candidates(every="month")))
     assert len(set(cut.totals)) == 1  # a cap of 10 for a month makes all months alike
     assert "at or above ‹cap›" in steady(cap_every="month").describe(every="month").remarks[0].text

@@ -66,6 +66,13 @@ def completion(shells: Sequence[str]) -> str:
     return str(application().generate_completion(prog_name="dpselect", shell=shells[0]))  # type: ignore[arg-type]
 
 
+def options_of(arguments: Sequence[str]) -> set[str]:
+    """The options of the command that these arguments begin with."""
+    if not arguments or arguments[0] not in COMMANDS:
+        return set()
+    return {name for one in application()[arguments[0]].assemble_argument_collection() for name in one.names}
+
+
 def option_words(arguments: Sequence[str]) -> Callable[[str], str]:
     """What a parameter of the library is called by someone who typed these arguments.
 
@@ -73,9 +80,7 @@ def option_words(arguments: Sequence[str]) -> Callable[[str], str]:
     >>> word("start"), word("per_user"), word("candidates")
     ('--from', '--per-user', 'candidates')
     """
-    known: set[str] = set()
-    if arguments and arguments[0] in COMMANDS:
-        known = {name for one in application()[arguments[0]].assemble_argument_collection() for name in one.names}
+    known = options_of(arguments)
 
     def word(parameter: str) -> str:
         option = f"--{_RENAMED.get(parameter, parameter).replace('_', '-')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,11 +38,14 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
     scope: Any = plan.scope  # of a table
     dataset = scope.dataset
     if plan.caution is not None and (plan.useful or anyway or run.dry_run):  # otherwise the refusal says it
-        said = DPSelectError(plan.caution).told(option_words([plan.verb]))
-        say(said, as_json=run.as_json, kind="warning")
+        with warnings.catch_warnings():  # it looks once more before the charge, and warns then
+            warnings.simplefilter("ignore")
+            rows.check(scope)  # first: a warning about accuracy is no use where the columns cannot answer
+        _warn(plan, plan.caution, run)
     if run.dry_run:
         rows.check(scope)
         show_plan(plan, show, as_json=run.as_json)
+        _warn(plan, plan.doubt, run)
         if not run.as_json:
             spent.say_would_be_left(dataset, plan.promise)
         return DONE
@@ -56,6 +60,7 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
     with screen.progress("Adding up the table") as move:
         answer: Answer = plan.ask(anyway=anyway, progress=move, key=again.key, afresh=again.afresh)
     _show_answer(answer, run)
+    _warn(plan, plan.doubt, run)
     run.keep(answer)
     run.show_curator(answer)
     if not run.as_json:
@@ -65,6 +70,11 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
     if answer.ended:
         screen.notice(answer.exhaustion, style="red")
     return BUDGET_EXHAUSTED if answer.ended else DONE
+
+
+def _warn(plan: _Plan, text: str | None, run: Run) -> None:
+    if text is not None:
+        say(DPSelectError(text).told(option_words([plan.verb])), as_json=run.as_json, kind="warning")
 
 
 def show_plan(plan: _Plan, show: Callable[[_Plan], None], *, as_json: bool) -> None:

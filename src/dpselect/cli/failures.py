@@ -132,8 +132,13 @@ def _misused(failure: Exception) -> str | None:
         return "no table was named; give a file, or a data-set file such as homes.toml"
     if isinstance(failure, cyclopts.MissingArgumentError):
         return f"Missing option {name}"
+    # What follows a table that may be several is read as one more of them.
+    taken = [token.value for token in getattr(argument, "tokens", ())] if name == "'DATA'" else []
+    stray = next((text for text in taken if text.startswith("-") and text != "-"), None)
     if isinstance(failure, cyclopts.UnknownOptionError):
-        return str(failure).replace("Unknown option", "No such option")
+        stray = failure.token.value if failure.token.keyword is None else failure.token.keyword
+    if stray is not None:
+        return _no_such_option(stray, list(failure.command_chain or ()))
     if isinstance(failure, cyclopts.UnknownCommandError):
         return str(failure).replace("Unknown command", "No such command").partition(" Available commands")[0]
     if isinstance(failure, (cyclopts.CoercionError, cyclopts.ValidationError)) and argument is not None:
@@ -142,6 +147,17 @@ def _misused(failure: Exception) -> str | None:
             return f"Invalid value for {name}: {token.value!r} is not one of {', '.join(choices)}"
         return f"Invalid value for {name}: {failure.msg or failure}"
     return str(failure)
+
+
+def _no_such_option(typed: str, verbs: Sequence[str]) -> str:
+    """An option that is none, and the one that is spelt nearly so."""
+    import difflib
+
+    from dpselect.cli.application import options_of
+
+    word = typed.partition("=")[0]
+    near = difflib.get_close_matches(word, sorted(options_of(verbs)), n=1, cutoff=0.7)
+    return f"No such option: {word}" + (f". Did you mean {near[0]}?" if near else "")
 
 
 def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
@@ -153,7 +169,10 @@ def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
         typed, meant = _MEANT.get(verb, ("", ""))
         if typed and "No such option" in misused and typed in misused:
             misused = f"{verb} has no {typed}; give {meant}, the most its answer may cost"
-        say(f"{one_line(misused).rstrip('.')} (see {chain} --help)", as_json=as_json)
+        line = one_line(misused).rstrip(".")
+        if line.endswith("?"):
+            cost = cost.replace("; nothing", " Nothing")
+        say(f"{line}{cost} (see {chain} --help)", as_json=as_json)
         return BAD_INPUT
     if told := _missing_extra(failure):
         say(f"{told}{cost}", as_json=as_json)

@@ -33,7 +33,7 @@ def read_number(text: str) -> Fraction:
         if _WITH_COMMA.fullmatch(written):
             raise ValueError(f"must have a point before its decimals: {written.replace(',', '.')}")
         if share := _PERCENT.fullmatch(written):
-            raise ValueError(f"must be a number, not a percentage: {float(share[1]) / 100:g}? Nothing was spent")
+            raise ValueError(f"must be a number, not a percentage: {float(share[1]) / 100:g}?")
         raise ValueError("must be a number such as 12.5, 1e-5 or 1/6946")
     try:
         number = Fraction(written)

@@ -45,6 +45,11 @@ class AnswerPlan(ABC):
     def caution(self) -> str | None:
         """What to know before paying, if anything."""
 
+    @property
+    def doubt(self) -> str | None:
+        """What to say beside an answer that is better than a guess, and yet probably wrong."""
+        return None
+
     @abstractmethod
     def to_dicts(self) -> list[dict[str, Any]]:
         """The plan as plain values, ready for JSON: one record, or one for each mechanism that was tried."""

@@ -26,6 +26,18 @@ _NO_DELTA = (
 NOBODY_REMEMBERS = "No ledger remembers this answer: add up yourself what is asked, or keep a ledger."
 
 
+def not_remembered(budget: Budget) -> str:
+    """The same where a total in memory adds up: what is left of it.
+
+    >>> not_remembered(Budget(1)).partition(":")[0], not_remembered(Budget(None)) == NOBODY_REMEMBERS
+    ('1 of the total of 1 is left while this program runs', True)
+    """
+    if math.isinf(budget.total):
+        return NOBODY_REMEMBERS
+    left = f"{at_least(budget.remaining)} of the total of {at_most(budget.total)} is left while this program runs"
+    return f"{left}: no ledger remembers this answer beyond that."
+
+
 class Budget:
     """A limit on the sum of pure ε, for as long as this object lives. What does not fit is refused and costs nothing.
 

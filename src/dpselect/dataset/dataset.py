@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from dpselect.dataset.budget import Budget, open_book
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
-from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, SourceError, refuse_given
+from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, SourceError, refuse_given, refuse_unknown
 from dpselect.files import is_there
 from dpselect.mechanisms.mechanism import noise_of
 from dpselect.report.words import shown
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from dpselect.noise.entropy import Entropy
     from dpselect.tables import Candidates
     from dpselect.tables.candidates import Every
+
+
+#: What may be said of a question: where it is asked, and what.
+_WHERE = ("start", "end", "every", "categories")
+_PEAK = ("epsilon", "goal", "top", "how_much", "mechanism", "between", "like", "expect", "plan", "compare", "known")
+_WATCH = ("threshold", "budget", "known", "how_much", "line", "anyway", "key", "afresh")
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -71,6 +77,11 @@ class Dataset(Facts):
     budget: Budget = field(default=None, compare=False)  # type: ignore[assignment]
     #: What the data-set file is called, and with it the data set in its ledger; None where there is no such file.
     described: ClassVar[str | None] = None
+
+    def __new__(cls, *_: Any, **facts: Any) -> Self:
+        """Refuses a fact that is none in the package's own words."""
+        refuse_unknown("a data set", facts, [one.name for one in fields(cls)], look="help(Dataset)")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         kept: Any = self.budget
@@ -139,7 +150,8 @@ class Dataset(Facts):
         it is drawn and paid again.
         """
         self.refuse_children()
-        where = {name: asked.pop(name) for name in ("start", "end", "every", "categories") if name in asked}
+        refuse_unknown("peak", asked, (*_PEAK, *_WHERE), look="help(Dataset.plan_peak)")
+        where = {name: asked.pop(name) for name in _WHERE if name in asked}
         plan = self.plan_peak(self.candidates(**where), epsilon=epsilon, goal=goal, **asked)
         return plan.ask(anyway=anyway, key=key, afresh=afresh)
 
@@ -170,6 +182,7 @@ class Dataset(Facts):
         """
         from dpselect.dataset.peak_plan import plan_peak
 
+        refuse_unknown("peak", asked, _PEAK, look="help(Dataset.plan_peak)")
         if said := {name: asked.pop(name) for name in ("expect", "between", "like") if name in asked}:
             asked["known"] = Known(**said)
         return plan_peak(self.scope(candidates), epsilon=epsilon, **asked)
@@ -210,6 +223,10 @@ class Dataset(Facts):
         from dpselect.dataset.line import Line
 
         self.refuse_children()
+        for name in candidates.keys() & {one.name for one in fields(Line)}:
+            given = "threshold=…, budget=…, " if name != "plan" else ""
+            raise InvalidParameter(f"watch takes ‹{name}› in a line: line=Line({given}{name}=…)", parameter=name)
+        refuse_unknown("watch", candidates, (*_WATCH, *_WHERE[:3]), look="help(Dataset.watch)")
         if line is None:
             line = Line(threshold=threshold, budget=budget, known=known or Known(), how_much=how_much)
         else:
@@ -244,6 +261,7 @@ class Dataset(Facts):
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
         made = asked.get("plan")
         if "threshold" in asked or (made is not None and made.asked == "crossings"):
+            refuse_unknown("watch", asked, [one.name for one in fields(Line)], look="help(Line)")
             return self.plan_watch(Line(**asked), candidates)
         return self.plan_peak(candidates, compare=True, **asked)
 

@@ -97,7 +97,8 @@ def _used(report: CuratorReport, facts: Mapping[str, Any]) -> Iterator[str]:
     if report.contributions_at_cap:
         yield f"  cuts {report.contributions_at_cap:,} of {report.contributions:,} times what one person counts for"
     if report.totals_cut:
-        yield f"  finds {report.totals_cut:,} totals larger than the population and the cap allow"
+        bounds = "the maximum allows" if "maximum" in facts else "the population and the cap allow"
+        yield f"  finds {report.totals_cut:,} totals larger than {bounds}"
 
 
 def describe(source: Any, *, progress: Callable[[float], None] | None = None, **facts: Any) -> Description:

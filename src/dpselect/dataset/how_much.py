@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from dpselect.privacy.family import QueryFamily
 
 #: What ± means, for people.
-MEANING = "each ± holds 95 times of 100; half of ε pays for names and half for values, which are cut to their range"
+UNCUT = "each ± holds 95 times of 100; half of ε pays for names and half for values"
+#: The same of values that never leave their range.
+MEANING = f"{UNCUT}, which are cut to their range"
 
 
 def share(whole: float, parts: int) -> float:

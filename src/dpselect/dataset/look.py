@@ -218,6 +218,12 @@ class Look:
                 "and some mechanisms cut them; give a public bound that holds",
                 "population",
             )
+        elif report is not None and report.totals_cut and "maximum" in facts:
+            self.remark(
+                f"{report.totals_cut:,} totals are larger than ‹maximum› {facts['maximum']} allows, and are cut to it; "
+                "give a public one that holds",
+                "maximum",
+            )
         elif report is not None and report.totals_cut:
             self.remark(
                 f"{report.totals_cut:,} totals are larger than ‹population› and ‹cap› allow; give public bounds that "
@@ -229,7 +235,22 @@ class Look:
             self.remark("no row lies between ‹start› and ‹end›, or none can be read: check both", "start")
         for name in self.missing:
             self.remark(f"‹{name}› is still needed: {_NEEDED[name]}", name)
+        self._without_candidates()
         return self.said
+
+    def _without_candidates(self) -> None:
+        """What is compared may be named with each question; one of both must."""
+        facts = self.facts
+        if "categories" in facts or ("start" in facts and "end" in facts):
+            return
+        if "category" in facts:
+            self.remark("‹categories› is still needed, here or with each question: the public list", "categories")
+        else:
+            self.remark(
+                "‹start› and ‹end› are still needed, here or with each question: the first and the last day asked "
+                "about, from public knowledge",
+                "start",
+            )
 
     def _far_off(self, counts: Mapping[str, Any], report: CuratorReport | None) -> None:
         """Public numbers far above what the rows come to, and dates of which they say nothing: no error, and costly."""

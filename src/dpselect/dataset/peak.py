@@ -89,7 +89,7 @@ class Peak(Answer):
             **peak_words.scale(plan.chosen),
             "query_unit": plan.unit,
             "candidates": len(plan.scope.candidates),
-            **plan.expected(plan.chosen.accuracy),
+            **plan.expected(plan.chosen),
             "reason": plan.reason,
             "advice": plan.advice,
             **(
@@ -115,8 +115,8 @@ def ask(
     refused and costs nothing, unless asked for ``anyway``. With a ledger the charge is on disk before the table is
     touched, and the answer before it is shown; ``key`` and ``afresh`` are those of :meth:`Dataset.peak`.
     """
+    rows.check(plan.scope)  # first: no ε helps where the columns cannot answer
     plan.insist(anyway=anyway)
-    rows.check(plan.scope)
     read = functools.cache(lambda: rows.read(plan.scope, progress=progress))
     dataset, book = plan.scope.dataset, plan.scope.dataset.book
     if book is None:

@@ -15,7 +15,7 @@ from dpselect.dataset import how_much as values_named
 from dpselect.dataset import peak, peak_words
 from dpselect.dataset.answer import AnswerPlan
 from dpselect.dataset.known import Known
-from dpselect.errors import InvalidParameter, refuse, refuse_given
+from dpselect.errors import DPSelectError, InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.privacy.classical import upward
 from dpselect.privacy.loss import Loss
@@ -94,6 +94,7 @@ class PeakPlan(AnswerPlan):
     expectation = property(peak_words.expectation)
     advice = property(peak_words.advice)
     refusal = peak_words.refusal
+    doubt = functools.cached_property(peak_words.doubt)
 
     def __repr__(self) -> str:
         asked = f"{self.goal} of {len(self.scope.candidates):,}" if self.top == 1 else f"{self.top} {self.goal}"
@@ -101,7 +102,8 @@ class PeakPlan(AnswerPlan):
 
     def __str__(self) -> str:
         told = [f"{self.reason} It costs ε = {at_most(self.shown_cost())}.", f"Expected: {self.expectation}."]
-        return "\n".join([*told, *filter(None, [self.weakness, self.advice, None if self.useful else self.refusal()])])
+        doubt = self.doubt if self.useful else self.refusal()
+        return "\n".join([*told, *(str(DPSelectError(one)) for one in (self.weakness, self.advice, doubt) if one)])
 
     @property
     def caution(self) -> str | None:
@@ -187,6 +189,19 @@ class PeakPlan(AnswerPlan):
         top = min(self.top, len(series[0]))
         return expected_overlap(found.mechanism, series, top=top, goal=self.goal) >= _HALF
 
+    @property
+    def probable(self) -> bool:
+        """Whether what is named is more often than not the largest; of several, what :attr:`useful` says counts."""
+        return self.top > 1 or self.chosen.accuracy.hits >= _HALF
+
+    def mostly_right(self, epsilon: float) -> bool:
+        """Whether a choice at this ε would more often than not be the largest."""
+        from dpselect.planning.one_release import try_selections
+
+        name = NAMES[self.mechanism]
+        found = try_selections(self.scope.public.family, self.series, epsilon=epsilon, names=[name], goal=self.goal)
+        return found[name].accuracy.hits >= _HALF
+
     def save(self, path: Path | str) -> Path:
         """Keeps the plan in a file, for this table or another of the same range whose Δ is no larger."""
         from dpselect.planning import Plan
@@ -229,7 +244,7 @@ class PeakPlan(AnswerPlan):
                 **peak_words.scale(tried),
                 **self.scope.to_dict(),
                 "query_unit": self.unit,
-                **self.expected(tried.accuracy),
+                **self.expected(tried),
                 **({} if self.margin is None else {"amount_margin": self.margin}),
                 **({"advice": self.advice} if name == self.mechanism else {}),
                 **({} if self.weakness is None else {"note": self.weakness}),
@@ -237,8 +252,9 @@ class PeakPlan(AnswerPlan):
             for name, tried in self.tried.items()
         ]
 
-    def expected(self, accuracy: ExpectedAccuracy) -> dict[str, float]:
-        """What is expected, beside a guess, as plain values."""
+    def expected(self, tried: Tried) -> dict[str, float]:
+        """What is expected of a mechanism, beside a guess, as plain values; some of it of the chosen one alone."""
+        accuracy, chosen = tried.accuracy, tried is self.chosen
         return {
             "expected_shortfall": accuracy.shortfall,
             "expected_hits": accuracy.hits,
@@ -246,8 +262,8 @@ class PeakPlan(AnswerPlan):
             "expected_hits_most": accuracy.most_hits,
             "guess_shortfall": self.guess.shortfall,
             "guess_hits": self.guess.hits,
-            **({} if self.narrow is None else {"expected_hits_over_a_tenth": self.narrow.hits}),
-            **({} if self.top == 1 else {"expected_overlap": self.overlap}),
+            **({"expected_hits_over_a_tenth": self.narrow.hits} if chosen and self.narrow is not None else {}),
+            **({"expected_overlap": self.overlap} if chosen and self.top > 1 else {}),
         }
 
 

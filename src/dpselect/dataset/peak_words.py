@@ -10,7 +10,7 @@ import numpy as np
 
 from dpselect.dataset import how_much
 from dpselect.dataset.answer import COARSER
-from dpselect.dataset.budget import NOBODY_REMEMBERS
+from dpselect.dataset.budget import not_remembered
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
 from dpselect.report.rounding import at_most
@@ -109,6 +109,23 @@ def refusal(plan: PeakPlan) -> str:
     )
 
 
+def doubt(plan: PeakPlan) -> str | None:
+    """What to say where what is named is probably not the largest; None where it probably is."""
+    from dpselect.planning.budgets import enough
+
+    if plan.probable or not plan.useful:  # what is of no use is refused
+        return None
+    each = float(plan.chosen.mechanism.epsilon(candidates=len(plan.scope.candidates)))
+    more = enough(lambda times: plan.mostly_right(times * each), start=1.0)
+    remedy = "" if more is None else f"; ‹epsilon› {at_most(more * plan.cost(), digits=2)} would do"
+    near = f"what is named lies {_shortfall(plan, plan.chosen.accuracy)} {_side(plan)} it on average"
+    return f"{_improbable(plan)}, and {near}{remedy}"
+
+
+def _improbable(plan: PeakPlan) -> str:
+    return f"Probably not the {plan.goal}: that is named {often(plan.chosen.accuracy.hits)}"
+
+
 def table(plan: PeakPlan) -> tuple[list[str], list[list[str]]]:
     """Each mechanism that was tried, as headings and rows of a table."""
     in_unit = ["in the reading's unit"] if plan.unit != 1 else []
@@ -155,7 +172,7 @@ def report(peak: Peak) -> Report:
     said = expectation(plan)
     details: list[Entry] = [(f"Place {place + 1}", _told(peak, place)) for place in range(1, len(peak.labels))]
     if peak.amounts is not None:
-        details.append(("How much", how_much.MEANING))
+        details.append(("How much", how_much.MEANING if plan.is_cut else how_much.UNCUT))
     found = Finding(
         question=question(plan),
         answer=f"Place 1: {_told(peak, 0)}" if several else _told(peak, 0),
@@ -188,13 +205,16 @@ def _told(peak: Peak, place: int) -> str:
 
 def _notes(peak: Peak) -> Iterator[str]:
     plan, scope = peak.plan, peak.plan.scope
-    yield f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}."
+    if plan.probable:
+        yield f"The answer is the winner after noise: one of the {plan.goal}, not surely the {plan.goal}."
+    else:
+        yield f"{_improbable(plan)}; the answer is the winner after noise, one of the {plan.goal}."
     if peak.noise == "reproducible":
         yield NOTHING_TO_ADD
     elif not peak.repeated:
         yield f"Into the running sum of all answers about the same people goes ε = {at_most(peak.epsilon)}."
     if peak.entry is None and peak.noise != "reproducible":
-        yield NOBODY_REMEMBERS
+        yield not_remembered(scope.dataset.budget)
     if peak.repeated and peak.given is not None:
         when = datetime.fromisoformat(peak.given).astimezone(UTC)
         yield (
@@ -215,7 +235,12 @@ def _doubts(peak: Peak) -> Iterator[str]:
     plan, dataset = peak.plan, peak.plan.scope.dataset
     lower, upper = (float(end) * plan.unit for end in (plan.scope.public.family.lower, plan.scope.public.family.upper))
     amounts = peak.amounts or ()
-    if dataset.population is not None and plan.is_cut:
+    if dataset.is_series:
+        yield (
+            f"A value above the maximum, {plan.scope.cap_in_words}, would be cut to it and the answer could be wrong; "
+            "describing the table shows it."
+        )
+    elif dataset.population is not None and plan.is_cut:
         yield (
             f"With rows of more than {dataset.population:,} persons the totals would be cut and the answer could be "
             "wrong; describing the table shows it."

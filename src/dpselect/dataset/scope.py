@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dpselect.dataset.facts import AMOUNTS, READING, whole_weeks_apart
 from dpselect.errors import InvalidParameter
 from dpselect.report.rounding import at_most
-from dpselect.report.words import shown
+from dpselect.report.words import shown, with_article
 from dpselect.tables import BoundedQuery, Calendar, Candidates, Categories, Cycle, Question, series_query
 from dpselect.tables.candidates import length_of, most_held
 from dpselect.tables.question import exact_number
@@ -67,8 +67,9 @@ class Scope:
             if most_held(dataset.cap_length, length) > 1:
                 # What a person gives to one hour and takes from another does not show in the day.
                 raise InvalidParameter(
-                    f"what one person can change was stated for a {dataset.cap_length} and says nothing about one "
-                    f"{length}: give ‹maximum› (and ‹sensitivity› or ‹population›) for it, with ‹cap_every› {length}",
+                    f"what one person can change was stated for {with_article(dataset.cap_length)} and says nothing "
+                    f"about one {length}: give ‹maximum› (and ‹sensitivity› or ‹population›) for it, with "
+                    f"‹cap_every› {length}",
                     parameter="every",
                 )
             if dataset.cap_length == "week":
@@ -107,7 +108,8 @@ class Scope:
         stated = _exact(dataset.maximum if dataset.is_series else dataset.cap)
         whole = dataset.with_unit(shown(times * stated))
         if times > 1:
-            return f"{whole}: {times:,} times {dataset.with_unit(shown(stated))}, that of a {dataset.cap_length}"
+            one = dataset.with_unit(shown(stated))
+            return f"{whole}: {times:,} times {one}, that of {with_article(dataset.cap_length)}"
         return whole if self.parts_of_cap == 1 else f"{whole}, that of a whole {dataset.cap_length}"
 
     @property
@@ -120,9 +122,9 @@ class Scope:
         # One may well hold a few times an equal part.
         such = f"{float(stated) * 2.4 / parts:.2g}"
         return (
-            f"the cap of {dataset.with_unit(shown(stated))} is for a {dataset.cap_length}, and one {self._length} "
-            f"takes it whole, with up to {parts} times the noise needed; for one {self._length} give such as ‹cap› "
-            f"{such} ‹cap_every› {self._length}"
+            f"the cap of {dataset.with_unit(shown(stated))} is for {with_article(dataset.cap_length)}, and one "
+            f"{self._length} takes it whole, with up to {parts} times the noise needed; for one {self._length} give "
+            f"such as ‹cap› {such} ‹cap_every› {self._length}"
         )
 
     @property
@@ -201,13 +203,32 @@ class Scope:
             return str(dataset.value)
         if dataset.measure == "count":
             return "the number of persons with a reading"
-        cap = "" if dataset.cap is None else dataset.with_unit(shown(self.times_cap * _exact(dataset.cap)))
-        reading = dataset.value or "the reading"
-        return f"the {dataset.measure} of {reading} over the population (each person counted up to {cap})"
+        if dataset.measure == "mean" and self._per_user == "sum" and self.period in ("week", "month"):
+            return (
+                f"the {self.period}'s total of {self._reading_name} per person (each counted up to {self._whole_cap})"
+            )
+        return self._added_up
+
+    @property
+    def _added_up(self) -> str:
+        """What is compared of rows of persons, whatever the period."""
+        reading, cap = self._reading_name, self._whole_cap
+        return f"the {self.dataset.measure} of {reading} over the population (each person counted up to {cap})"
+
+    @property
+    def _reading_name(self) -> str:
+        return self.dataset.value or "the reading"
+
+    @property
+    def _whole_cap(self) -> str:
+        cap = self.dataset.cap
+        return "" if cap is None else self.dataset.with_unit(shown(self.times_cap * _exact(cap)))
 
     def named(self) -> dict[str, str]:
         """What is compared and how it is read, for the question as a ledger keeps it."""
-        return {"measured": self.measured, "reading": self._reading()}
+        # Never worded anew: a question in other words would be another one, and paid again.
+        plain = self.dataset.is_series or self.dataset.measure == "count"
+        return {"measured": self.measured if plain else self._added_up, "reading": self._reading()}
 
     def _reading(self) -> str:
         """A digest of every public fact that decides what the rows mean and whom the promise is about.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset import how_much, rows
 from dpselect.dataset.answer import Answer
-from dpselect.dataset.budget import NOBODY_REMEMBERS
+from dpselect.dataset.budget import NOBODY_REMEMBERS, not_remembered
 from dpselect.dataset.watch_words import noise, report
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused, refuse_given
@@ -196,7 +196,8 @@ class Watch(Answer):
         if self.kept is not None:
             kept = {"ledger_entry": self.kept.number, "repeated": self.kept.repeated}
         elif self.vector.noise != "reproducible":
-            kept = {"ledger": NOBODY_REMEMBERS}
+            told = NOBODY_REMEMBERS if plan.scope is None else not_remembered(plan.scope.dataset.budget)
+            kept = {"ledger": told}
         drawn = self.drawn_before
         return {
             **plan.asked_about(),
@@ -303,8 +304,8 @@ def ask_about_each(
     scope = plan.scope
     if scope is None:
         raise InvalidData("a plan without a data set has nothing to ask; start() it and ask value by value")
+    rows.check(scope)  # first: no budget helps where the columns cannot answer
     plan.insist(anyway=anyway)
-    rows.check(scope)
     dataset = scope.dataset
     watch = _begin(plan, dataset.entropy or SYSTEM_ENTROPY, book=dataset.book, key=key, afresh=afresh)
     read = functools.cache(lambda: rows.read(scope, progress=progress))

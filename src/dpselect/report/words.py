@@ -97,6 +97,15 @@ def plural(word: str) -> str:
     return (one[:-1] + "ies" if one.endswith("y") and one[-2] not in "aeiou" else one + "s") + of + whole
 
 
+def with_article(word: str) -> str:
+    """One of them.
+
+    >>> with_article("day"), with_article("hour")
+    ('a day', 'an hour')
+    """
+    return f"{'an' if word.startswith('hour') else 'a'} {word}"
+
+
 def family_in_words(family: QueryFamily) -> str:
     """What the values of a family promise, in a few words.
 
