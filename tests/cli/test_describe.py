@@ -43,6 +43,11 @@ DAY = ("--from", "2013-01-01", "--to", "2013-01-01")
         ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-01,\n", (), "1 of 2 readings are empty: they count nothing"),
         ("meter,at,kwh\na,2013-01-01,1\n", ("--population", 50), "you say 50 persons, 1 has rows: means come out 50"),
         ("meter,at,kwh\na,2013-01-01,1\n", (*DAY[:3], "2013-01-03"), "2 of the 3 candidates have no rows"),
+        (
+            "meter,at,kwh\na,2013-01-01,1\nb,2013-01-03,2\n",
+            (*DAY[:3], "2013-01-03"),
+            "1 of the 3 candidates have no rows, or only 0: gaps within the dates, the first at 2013-01-02",
+        ),
         ("meter,at,kwh\na,2013-01-01,1\nb,2013-01-03,2\n", (), None),  # a gap within dates that nobody named
         (
             "meter,2013-01-01\na,1\n",
@@ -168,6 +173,8 @@ def test_facts_can_be_corrected_until_something_was_asked(dpselect: Run, reading
     late = dpselect("describe", homes, "--cap", 13, "--write", homes)
     assert (late.code, "has charges" in late.err) == (2, True)
     assert tomllib.loads(homes.read_text())["cap"] == 12
+    beside = dpselect("describe", homes, "--write", homes.with_name("homes2.toml"), "--total", 3000)
+    assert "at most ε = 3000 together; 1000 of 3000 is left" in beside.err, beside.err
 
 
 def test_a_second_budget_for_the_same_rows_is_warned_of(dpselect: Run, readings: Path) -> None:
@@ -183,7 +190,8 @@ def test_a_second_budget_for_the_same_rows_is_warned_of(dpselect: Run, readings:
 def test_a_cap_that_cuts_most_persons_is_named(dpselect: Run, readings: Path) -> None:
     asked = (*PUBLIC, "--from", "2013-01-01", "--to", "2013-01-31", "--every")
     assert (
-        "100% of what persons count for lies at or above --cap" in dpselect("describe", readings, *asked, "month").err
+        "100% of the person-months (one person, one month) lie at or above --cap and are cut to it"
+        in dpselect("describe", readings, *asked, "month").err
     )
     assert "Nothing looks wrong" in dpselect("describe", readings, *asked, "month", "--cap-every", "day").err
 

@@ -31,6 +31,13 @@ def test_show_says_what_is_left(dpselect: Callable[..., object], place: str) -> 
     text = dpselect("ledger", "show", place).out
     assert "█" * 15 + "·" * 25 in text
     assert "1.25" in text
+    assert "3 more like the last (ε = 0.375 each)" in text
+    with Ledger.open(place) as ledger:
+        ledger.ask({"verb": "peak", "month": 3}, cost=0.74988, draw=lambda: "tuesday")
+    text = dpselect("ledger", "show", place).out
+    # Rounded up to 1.5, beside which 0.5001 would come to more than there is.
+    assert "ε = 1.5 " in text
+    assert re.search(r"Left\s+ε = 0\.5\s", text), text
     anchor = dpselect("ledger", "show", place, "--json").json["anchor"]
     assert anchor in re.sub(r"\s", "", text), "an anchor is never cut"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from dpselect import files
 from dpselect.errors import SourceError
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.page import html_page, inline_svg, write_page
-from dpselect.report.record import Finding, Report, Spending
+from dpselect.report.plots import charged_chart, svg
+from dpselect.report.record import Charged, Finding, Report, Spending
 from dpselect.report.words import print_report
 
 
@@ -151,3 +154,18 @@ def test_a_seeded_page_states_no_promise(capsys: pytest.CaptureFixture[str]) -> 
     assert "How sure may the answer make them" not in seeded
     print_report(told(noise="reproducible"))
     assert "Guarantee: none" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hours", [0.1, 1, 50, 73, 100, 150, 24 * 11, 24 * 44, 24 * 60, 24 * 400])
+def test_dates_below_a_ledgers_drawing_do_not_overlap_on_a_telephone(hours: float) -> None:
+    first = datetime(2026, 1, 20, 9, 30, tzinfo=UTC)
+    at = tuple((first + timedelta(hours=share * hours)).isoformat() for share in (0.0, 0.4, 1.0))
+    drawing = svg(charged_chart(Charged(at=at, spent=(0.0, 0.5, 1.0), total=2.0)))
+    named = re.findall(r'<text x="([\d.]+)" y="236.0" text-anchor="(\w+)">([\d: -]+)<', drawing)
+    assert len(named) >= 2, drawing
+    ends = []
+    for x, anchor, words in named:
+        wide = 22 * 0.58 * len(words)  # letters of 22 px, as the style sheet has them there
+        begin = float(x) - wide * {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+        ends.append((begin, begin + wide))
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(ends)), named

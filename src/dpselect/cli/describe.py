@@ -130,7 +130,7 @@ def _asked(data: Any, found: Description, *, as_json: bool) -> Path | None:
 
 def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any) -> None:
     from dpselect import files
-    from dpselect.dataset.budget import open_book
+    from dpselect.dataset.budget import left_of, open_book
     from dpselect.dataset.file import FILE, write_file
     from dpselect.report.words import shown
 
@@ -147,7 +147,7 @@ def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any
     files.check(place, FILE, inputs=places(data))
     if place.exists():
         _refuse_charged(place)
-    facts = dict(found.facts)
+    facts, left = dict(found.facts), None
     if total is not None:
         where = str(ledger if ledger is not None else place.with_suffix(".ledger"))
         _warn_of_another(place, facts["source"], where)
@@ -155,15 +155,18 @@ def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any
             raise LedgerError(
                 f"a ledger with charges is there: {Path(where).name!r}; name it with ‹ledger›, without ‹total›"
             )
-        open_book(where, name=place.stem, total=total).close()
+        with open_book(where, name=place.stem, total=total) as book:
+            left = left_of(book) if book.balance().anchor.number > 1 else None
         facts |= {"ledger": where, "total": total}
     elif ledger is not None:
         facts["ledger"] = ledger
     written = write_file(place, facts)
     screen.notice(f"Wrote: {written}", style="green")
     if total is not None:
+        spent = "" if left is None else f"; {left} is left"
         screen.notice(
-            f"Ledger: {facts['ledger']}, for answers that cost at most ε = {shown(total)} together", style="green"
+            f"Ledger: {facts['ledger']}, for answers that cost at most ε = {shown(total)} together{spent}",
+            style="green",
         )
 
 

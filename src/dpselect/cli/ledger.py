@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -234,19 +235,26 @@ def _facts(found: Ledger) -> dict[str, Any]:
 
 
 def _in_words(found: Ledger) -> list[tuple[str, str]]:
-    from dpselect.ledger.history import history
+    from dpselect.ledger.history import history, questions_left, usual_cost
 
-    balance, total, left = found.balance(), found.total, _facts(found)["questions_left"]
+    balance, total, more, cost = found.balance(), found.total, questions_left(found), usual_cost(found)
     charged, sign = total.exact(balance.charged), _UNITS[total.unit]
+    # What is shown as charged is rounded up: both together are no more than the total.
+    left = at_least(
+        min(total.exact(balance.left), max(Decimal(0), total.exact(total.amounts) - Decimal(at_most(charged))))
+    )
     # Rounded up: a bar that shows room where there is none would be believed.
     full = min(_BAR, math.ceil(_BAR * charged / total.exact(total.amounts)))
     waiting = [one for one in history(found) if one.state == "reserved"]
     return [
         ("Total", str(total)),
         ("Charged", f"{sign} = {at_most(charged)}  [{'█' * full}{'·' * (_BAR - full)}]"),
-        ("Left", f"{sign} = {at_least(total.exact(balance.left))}" + (" (retired)" if balance.retired else "")),
+        ("Left", f"{sign} = {left}" + (" (retired)" if balance.retired else "")),
         *([("Waiting", f"{len(waiting):,} charged, without an answer yet")] if waiting else []),
-        ("Questions left", "nothing was asked yet" if left is None else f"{left:,} like the last ones"),
+        (
+            "Questions left",
+            "nothing was asked yet" if cost is None else f"{more:,} more like the last ({sign} = {at_most(cost)} each)",
+        ),
         ("Anchor", str(balance.anchor)),
     ]
 

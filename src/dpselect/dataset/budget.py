@@ -154,7 +154,7 @@ def unpayable(book: Ledger, epsilon: float, *, parameter: str, parts: int = 1) -
         # A pure ε costs ε²/2 of a ρ (THEORY §11); in equal parts, each of them its own square.
         most = Decimal(math.sqrt(2.0 * parts * float(most)) * (1.0 - 1e-12))
     return _too_little(
-        epsilon, f"{_left(book)} is left in the ledger", parameter, most=most, spent=balance.spent, budget=total.limit
+        epsilon, f"{left_of(book)} is left in the ledger", parameter, most=most, spent=balance.spent, budget=total.limit
     )
 
 
@@ -188,7 +188,7 @@ def left_in_words(book: Ledger, cost: Any, *, at_most: bool = False) -> str:
     if balance.retired:
         return "nothing left: the data set is retired"
     more = total.price(cost).times_in(balance.left)
-    shown = _left(book)
+    shown = left_of(book)
     if total.kind == "approximate":
         shown += f" (δ: {at_least(exact(balance.left.delta, PER_DELTA))} of {at_least(total.delta)})"
     return f"{shown} left, {'at least ' if at_most and more else ''}{more or 'no'} more like this"
@@ -199,11 +199,11 @@ def would_leave(book: Ledger, cost: Any) -> str:
     balance, total = book.balance(), book.total
     price, unit = total.price(cost), "ρ = " if total.kind == "zcdp" else ""
     if balance.retired or not price <= balance.left:
-        return f"{_left(book)} left, too little for this"
-    return f"{_left(book)} left, {unit}{at_least(total.exact(balance.left - price))} after this"
+        return f"{left_of(book)} left, too little for this"
+    return f"{left_of(book)} left, {unit}{at_least(total.exact(balance.left - price))} after this"
 
 
-def _left(book: Ledger) -> str:
+def left_of(book: Ledger) -> str:
     """How much of the total is left: ``0.9 of 1``."""
     total, left = book.total, at_least(book.total.exact(book.balance().left))
     return f"{'ρ = ' if total.kind == 'zcdp' else ''}{left} of {at_least(total.limit)}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.guess import time_formats
 from dpselect.errors import DPSelectError
+from dpselect.report.words import plural
 
 if TYPE_CHECKING:
     from dpselect.tables import CuratorReport
@@ -207,9 +208,11 @@ class Look:
             )
         elif report is not None and report.contributions_at_cap > _MANY * report.contributions:
             share = f"{100 * report.contributions_at_cap / report.contributions:.0f}%"
+            one = "category" if "categories" in facts else facts.get("every", "day").replace("-", " ")
             self.remark(
-                f"{share} of what persons count for lies at or above ‹cap› and is cut to it, so that candidates look "
-                "alike: choose a larger one, from public knowledge, or name its period with ‹cap_every›",
+                f"{share} of the person-{plural(one)} (one person, one {one}) lie at or above ‹cap› and are cut to it, "
+                f"so that {plural(one)} look alike: choose a larger one, from public knowledge, or name its period "
+                "with ‹cap_every›",
                 "cap",
             )
         if "population" in facts and counts.get("persons", 0) > int(facts["population"]):
@@ -273,12 +276,14 @@ class Look:
         silent, labels = self.silent
         if silent and len(silent) < len(labels):
             filled = sorted(set(range(len(labels))) - set(silent))
-            ends = f"the first that does is {labels[filled[0]]}, the last {labels[filled[-1]]}"
-            self.remark(
-                f"{len(silent):,} of the {len(labels):,} candidates have no rows, or only 0 ({ends}): check "
-                + ("‹start› and ‹end›" if "start" in self.facts else "‹categories›"),
-                "end" if "start" in self.facts else "categories",
-            )
+            said = f"{len(silent):,} of the {len(labels):,} candidates have no rows, or only 0"
+            if "start" not in self.facts:
+                self.remark(f"{said} (the first is {labels[silent[0]]}): check ‹categories›", "categories")
+            elif filled[0] == 0 and filled[-1] == len(labels) - 1:
+                self.remark(f"{said}: gaps within the dates, the first at {labels[silent[0]]}; they count as 0", "time")
+            else:
+                ends = f"the first that does is {labels[filled[0]]}, the last {labels[filled[-1]]}"
+                self.remark(f"{said} ({ends}): check ‹start› and ‹end›", "end")
 
     def _first(self, name: str, reads: Callable[[str], bool]) -> str:
         """Where the first unreadable field of a CSV file stands."""

@@ -78,10 +78,14 @@ def spending(ledger: Ledger) -> Iterator[tuple[str, float]]:
 
 def questions_left(ledger: Ledger) -> int | None:
     """How many more questions fit at the average cost of the last ones; None where nothing was charged yet."""
+    cost = usual_cost(ledger)
+    return None if cost is None else int(ledger.balance().remaining / cost + 1e-9)
+
+
+def usual_cost(ledger: Ledger) -> float | None:
+    """The average cost of the last questions; None where nothing was charged yet."""
     costs = [one.cost for one in history(ledger) if one.cost > 0][-_PRESENT:]
-    if not costs:
-        return None
-    return int(ledger.balance().remaining / (sum(costs) / len(costs)) + 1e-9)
+    return sum(costs) / len(costs) if costs else None
 
 
 def _idle(ended: Entry | None) -> bool:

@@ -226,17 +226,17 @@ def _by_time(charged: Charged) -> tuple[list[float], list[tuple[float, str]]]:
         marks = _at_midnights(first, span)
     else:
         short = "%m-%d %H:%M" if span > 600 else "%H:%M:%S"
-        marks = [(share, (first + timedelta(seconds=span * share)).strftime(short)) for share in _EVENLY]
+        marks = [(share, (first + timedelta(seconds=span * share)).strftime(short)) for share in (0.0, 0.5, 1.0)]
     return [(when - first).total_seconds() / span for when in moments], marks
 
 
 def _at_midnights(first: datetime, span: float) -> list[tuple[float, str]]:
-    """Beginnings of days, or of months where there are enough of them, at most six."""
+    """Beginnings of days, or of months where there are enough of them, at most three: on a telephone no more fit."""
     day, last = first.replace(hour=0, minute=0, second=0, microsecond=0), first + timedelta(seconds=span)
     days = [one for more in range(1, int(span // 86400) + 2) if (one := day + timedelta(days=more)) <= last]
     months = [one for one in days if one.day == 1]
     wanted = months if len(months) >= 3 or (months and len(days) > 45) else days
-    stride = -(-len(wanted) // 6)
+    stride = -(-len(wanted) // 3)
     return [((one - first).total_seconds() / span, one.strftime("%Y-%m-%d")) for one in wanted[::stride]]
 
 
