@@ -78,11 +78,6 @@ class Dataset(Facts):
     #: What the data-set file is called, and with it the data set in its ledger; None where there is no such file.
     described: ClassVar[str | None] = None
 
-    def __new__(cls, *_: Any, **facts: Any) -> Self:
-        """Refuses a fact that is none in the package's own words."""
-        refuse_unknown("a data set", facts, [one.name for one in fields(cls)], look="help(Dataset)")
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
         kept: Any = self.budget
         allowed = Budget(None if self.ledger is not None else self.total)
@@ -300,6 +295,20 @@ class Dataset(Facts):
         """Refuses in a forked child, which has no share in its parent's budget; processes may share a ledger."""
         if self.ledger is None:
             self.budget.refuse_children()
+
+
+def _in_own_words(made: Callable[..., None]) -> Callable[..., None]:
+    """The same, and a fact that is none is refused in the package's own words; its signature stays."""
+
+    @functools.wraps(made)
+    def make(self: Dataset, *source: Any, **facts: Any) -> None:
+        refuse_unknown("a data set", facts, [one.name for one in fields(self)], look="help(Dataset)")
+        made(self, *source, **facts)
+
+    return make
+
+
+Dataset.__init__ = _in_own_words(Dataset.__init__)  # type: ignore[method-assign]
 
 
 def _elsewhere(named: Any, given: Any) -> bool:
