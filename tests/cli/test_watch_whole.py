@@ -58,7 +58,7 @@ def test_the_default_names_all_at_once_and_nearly_all_right(series: Path) -> Non
     assert plan.expected is not None
     assert plan.expected.worst <= f1(found.above)
     text = str(found)
-    assert "half as likely for every" in text
+    assert "likelier the nearer its worst mistake" in text
     assert found.to_dict()["mechanism"] == "set-above-threshold"
     sparse = opened(series, entropy=SeededEntropy(1)).plan(**WITHIN, budget=1, mechanism="exponential").ask()
     assert f1(found.above) > f1(sparse.above)

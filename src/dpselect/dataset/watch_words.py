@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -66,10 +65,13 @@ def expectation(plan: WatchPlan) -> str:
         told += (
             f"; the budget is expected to end after {percent(answered)} of the {several}, sooner where many come early"
         )
-    # Noise that changes from question to question, or is that of a set, is told as it is at the start.
-    about = "about " if settings.at_once or (settings.sparse is not None and settings.sparse.rationed) else ""
-    blur = plan.with_unit(at_most(settings.noise_spread * float(plan.unit), digits=3))
-    told += f". Noise blurs the line by {about}{blur} (one standard deviation)"
+    if settings.at_once:
+        told += f". Mistakes lie near the line, and are many where more {plural(plan.period)} lie near it than supposed"
+    else:
+        # Noise that changes from question to question is told as it is at the start.
+        about = "about " if settings.sparse is not None and settings.sparse.rationed else ""
+        blur = plan.with_unit(at_most(settings.noise_spread * float(plan.unit), digits=3))
+        told += f". Noise blurs the line by {about}{blur} (one standard deviation)"
     if not plan.asked.how_much:
         return told
     within = plan.with_unit(at_most(plan.margin(plan.expected_above), digits=2))
@@ -128,8 +130,9 @@ def remedy(plan: WatchPlan) -> str:
         # The values and what one person moves grow alike; questions, and with them those above, become fewer.
         fewer = replace(job, count=max(1, plan.questions // number))
         if fewer.count > 1 and _will_do(fewer, whose, epsilon / _MARGIN):
-            several = plural(plan.period)
-            told.append(f"at this budget {periods} would do, were they as far from the line as {several} are")
+            # What is counted is the total of a period, and so is its line.
+            longer = plan.with_unit(f"{number * plan.threshold * float(unit):.4g}")
+            told.append(f"at this budget {periods} would do, with a line of {number} times that, {longer}")
             break
     return "; ".join(told or ["ask about longer periods"]) + ", or ask about more people"
 
@@ -198,8 +201,8 @@ def noise(plan: WatchPlan) -> list[Entry]:
     if of_line:
         rows.append(("Noise of the line", f"{law}, {word} {plan.with_unit(at_most(of_line))}"))
     if plan.settings.at_once:
-        half = plan.with_unit(at_most(of_question * math.log(2.0)))
-        rows.append(("A mistake", f"is half as likely for every {half} that a {plan.period} is farther from the line"))
+        scale = plan.with_unit(at_most(of_question))
+        rows.append(("Scale of distances", f"{scale}: a set is likelier the nearer its worst mistake is to the line"))
     else:
         rows.append((f"Noise of each {plan.period}", f"{law}, {word} {plan.with_unit(at_most(of_question))}"))
     if found is not None and found.expected is not None:

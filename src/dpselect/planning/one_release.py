@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dpselect.mechanisms.set_above_threshold import MOST_VALUES, SetAboveThresho
 from dpselect.noise.quantiles import Law
 from dpselect.planning.contender import RELEASES, SELECTIONS, Parameter
 from dpselect.planning.job import Job
+from dpselect.planning.knowledge import Profile
 from dpselect.planning.outlook import guarded
 from dpselect.planning.prediction import (
     ExpectedAccuracy,
@@ -37,6 +38,9 @@ _DRAWS = 1_000_000
 #: What is tried: parts of ε for the line, and how much the prior counts.
 _LINE_SHARES = (0.07, 0.15, 0.3)
 _PRIORS = ((1, 1), (20, 20), (80, 80))
+#: So many times as far from the line as supposed may all values lie: where a model is known, or a series like it. A few
+#: more near the line than a set can bear turn most of it to coin flips at once (docs/theory.md §14).
+_AS_FAR, _AS_FAR_AS_KNOWN = (1.5, 1.0, 1 / 1.5), (1.15, 1.0, 1 / 1.15)
 #: Values simulated when settings are compared, and when the best is predicted.
 _COMPARED, _FORESEEN = 12_000, 120_000
 
@@ -220,14 +224,19 @@ def tuned_set(
         parameters: dict[str, Parameter] = {"line_share": share, "prior": prior}
         mechanism = _built(job, parameters, epsilon)
         number = max(8, min(40, _COMPARED // job.count))
-        scores = [simulated_set(mechanism, case.values, passes=number, seed=seed).f1.mean() for case in counted]
+        scores = [_foreseen(job, mechanism, case.values, passes=number, seed=seed).f1.mean() for case in counted]
         score = float(guarded(np.array(scores)[:, None], weights[weights > 0])[0])
         if best is None or score > best[0]:
             best = score, parameters
     assert best is not None  # noqa: S101  # there is always a first setting
     number, mechanism = passes or max(30, min(300, _FORESEEN // job.count)), _built(job, best[1], epsilon)
-    claims = [_drawn_sets(mechanism, case.values, passes=number, seed=seed + 1) for case in cases]
-    return best[1], _predict_answers(job, claims, epsilon=epsilon)
+    run = Passes.stacked([_foreseen(job, mechanism, case.values, passes=number, seed=seed + 1) for case in cases])
+    found = prediction_of(job, run, answered=(float(job.count), 0.0), spent=epsilon)
+    if found.low is None or found.high is None:
+        return best[1], found
+    # Where it is not known how many are near, F1 of a set has two peaks, and the usual range lies between them.
+    low, high = np.quantile(run.f1[0], [0.1, 0.9]).tolist()
+    return best[1], replace(found, low=min(found.low, low), high=max(found.high, high))
 
 
 def _priors(job: Job) -> list[tuple[int, int]]:
@@ -239,6 +248,16 @@ def _priors(job: Job) -> list[tuple[int, int]]:
 def _built(job: Job, parameters: Mapping[str, Parameter], epsilon: float) -> SetAboveThreshold:
     threshold = float(job.threshold or 0.0)
     return rebuilt_set(parameters, family=job.family, threshold=threshold, epsilon=epsilon, count=job.count)
+
+
+def _foreseen(job: Job, mechanism: SetAboveThreshold, values: FloatArray, *, passes: int, seed: int) -> Passes:
+    """Passes over a stream of which it is not known for sure how near to the line its values lie."""
+    claims: list[NDArray[np.bool_]] = []
+    shares = _AS_FAR_AS_KNOWN if isinstance(job.public, Profile) else _AS_FAR
+    for share in shares:
+        as_far = mechanism.threshold + share * (values - mechanism.threshold)
+        claims += _drawn_sets(mechanism, as_far, passes=-(-passes // len(shares)), seed=seed)
+    return Passes.of_claims(claims, values >= mechanism.threshold)
 
 
 def simulated_set(mechanism: SetAboveThreshold, values: FloatArray, *, passes: int, seed: int) -> Passes:
