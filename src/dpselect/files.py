@@ -12,7 +12,7 @@ import os
 import stat
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +38,16 @@ PAGE = Kind("report", (".html", ".htm"), (PAGE_MARK.encode(),))
 DRAWING = Kind("drawing", (".svg", ".png", ".pdf"), (b"<?xml", b"<svg", b"\x89PNG", b"%PDF"))
 
 
-def is_there(place: Path | str) -> bool:
-    """Whether there is a file of that name; of a name that no file can have, there is none.
+def is_there(place: Path | str, kind: Callable[[Path], bool] = Path.exists) -> bool:
+    """Whether there is such a file, or folder; a name that is too long, or has a null in it, is none.
 
-    >>> is_there("x" * 5_000)
-    False
+    >>> is_there("x" * 5_000), is_there(".", Path.is_file), is_there(".", Path.is_dir)
+    (False, False, True)
     """
-    return os.path.exists(place)  # noqa: PTH110 - a Path raises where the name is too long
+    try:
+        return kind(Path(place))
+    except (OSError, ValueError):
+        return False
 
 
 def refused_place(what: str, path: Path, why: str) -> SourceError:

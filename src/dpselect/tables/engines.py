@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
+from dpselect.files import is_there
 from dpselect.secrets import shown
 from dpselect.tables.failures import engine_failures
 from dpselect.tables.parts import Table
@@ -93,14 +94,6 @@ def duckdb_settings() -> dict[str, str | int]:
     return settings
 
 
-def is_there(place: str, kind: Callable[[Path], bool] = Path.is_file) -> bool:
-    """Whether there is such a file or folder; a name that is too long, or has a null in it, is none."""
-    try:
-        return kind(Path(place))
-    except (OSError, ValueError):
-        return False
-
-
 def from_database(url: str, table: str | None, settings: dict[str, Any]) -> Table:
     """A table of a database, named by its address."""
     scheme, _, rest = url.partition("://")
@@ -111,9 +104,9 @@ def from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tabl
         raise SourceError(f"a {scheme}:// source needs the name of a table; give ‹table›")
     place = rest.partition("?")[0]
     # Connecting would create the file: a slip in the path must not end as an empty answer.
-    if scheme in ("duckdb", "sqlite") and not is_there(place):
+    if scheme in ("duckdb", "sqlite") and not is_there(place, Path.is_file):
         nearby = place.lstrip("/")
-        hint = f": it is written {scheme}://{nearby} in this folder" if is_there(nearby) else ""
+        hint = f": it is written {scheme}://{nearby} in this folder" if is_there(nearby, Path.is_file) else ""
         raise SourceError(f"no database file at {shown(place)}; check the path{hint}")
     # The URL may hold a password, so messages name only the scheme.
     with engine_failures(

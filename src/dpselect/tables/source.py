@@ -10,7 +10,7 @@ from typing import Any
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
-from dpselect.files import from_url
+from dpselect.files import from_url, is_there
 from dpselect.secrets import shown
 from dpselect.tables.csv_files import check_delimiter, read_csv
 from dpselect.tables.engines import (
@@ -18,7 +18,6 @@ from dpselect.tables.engines import (
     engine_name,
     from_database,
     ibis_or_refuse,
-    is_there,
     refuse_untyped,
 )
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
@@ -117,7 +116,7 @@ def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
             found.append(text)
         elif is_there(text, Path.is_dir):
             found += _inside(text)
-        elif is_there(text):
+        elif is_there(text, Path.is_file):
             found.append(text)
         else:
             found += _matching(text)
