@@ -66,7 +66,7 @@ class AnswerPlan(ABC):
 
 
 class Answer(ABC):
-    """An answer that was released, with its guarantee. Holds nothing private but what it answers."""
+    """An answer that was released, with its guarantee. Nothing private is printed or stored; ``examine`` reaches it."""
 
     #: For the curator only: exact counts of what was used, left out or cut.
     examine: Callable[[], CuratorReport] | None
