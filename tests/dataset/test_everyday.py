@@ -439,7 +439,7 @@ def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share()
     half = data.plan_watch(dp.Line(threshold=20, budget=0.5), data.candidates())
     assert both.settings == half.settings
     assert both.expected == half.expected
-    assert both.to_dict()["expected_amount_margin"] == both.margin(both.expected_above)
+    assert both.to_dict()["expected_amount_margin"] == both.margin_of(both.expected_above)
     assert "named, their values would be given to within ±" in both.expectation
     data.watch(threshold=20, budget=1, how_much=True, anyway=True)
     assert data.spent == 1

@@ -244,7 +244,7 @@ class PeakPlan(AnswerPlan):
                 **peak_words.scale(tried),
                 **self.scope.to_dict(),
                 "query_unit": self.unit,
-                **self.expected(tried),
+                **self.expected_of(tried),
                 **({} if self.margin is None else {"amount_margin": self.margin}),
                 **({"advice": self.advice} if name == self.mechanism else {}),
                 **({} if self.weakness is None else {"note": self.weakness}),
@@ -252,7 +252,7 @@ class PeakPlan(AnswerPlan):
             for name, tried in self.tried.items()
         ]
 
-    def expected(self, tried: Tried) -> dict[str, float]:
+    def expected_of(self, tried: Tried) -> dict[str, float]:
         """What is expected of a mechanism, beside a guess, as plain values; some of it of the chosen one alone."""
         accuracy, chosen = tried.accuracy, tried is self.chosen
         return {

@@ -96,7 +96,7 @@ class Watch(Answer):
     @property
     def margin(self) -> float | None:
         """The values lie within this of the truth 95 times of 100, in the readings' unit; None without values."""
-        return self.plan.margin(self.count) if self.amounts else None
+        return self.plan.margin_of(self.count) if self.amounts else None
 
     def ask(self, value: float | Fraction, *, name: str | int | None = None) -> bool:
         """One question, with its public name if it has one: whether it is answered above the line."""
@@ -209,7 +209,7 @@ class Watch(Answer):
             "spent": self.cost,
             "budget": plan.shown_budget,
             "noise": self.vector.noise,
-            **(plan.chosen() if drawn is None or not self.repeated else {}),
+            **(plan.noise_chosen() if drawn is None or not self.repeated else {}),
             **({} if drawn is None else {"drawn_before": drawn}),
             **kept,
             **({} if weakness is None else {"note": weakness}),

@@ -53,7 +53,7 @@ class WatchPlan(AnswerPlan):
         What was asked for.
     questions, expected_above : int
         How many are expected, and how many of them ⊤.
-    tried : int
+    ways : int
         How many ways the planner weighed; 0 where the way was asked for.
     scope : Scope, optional
         What is watched; None for questions that come one by one from elsewhere.
@@ -63,7 +63,7 @@ class WatchPlan(AnswerPlan):
     asked: Line
     questions: int
     expected_above: int
-    tried: int = 0
+    ways: int = 0
     scope: Scope | None = None
 
     verb, priced_by = "watch", "budget"
@@ -178,7 +178,7 @@ class WatchPlan(AnswerPlan):
         # How many were named is public by then, so the noise may depend on it: each run costs the same part in all.
         return LaplaceRelease.calibrated(self.settings.family, candidates=named, epsilon=self.asked.part)
 
-    def margin(self, named: int) -> float:
+    def margin_of(self, named: int) -> float:
         """Each of so many values lies within this of the truth 95 times of 100, in the readings' unit."""
         return how_much.margin(self.release(named)) * float(self.unit)
 
@@ -223,7 +223,7 @@ class WatchPlan(AnswerPlan):
         line = {"threshold": float(f"{self.threshold * float(self.unit):.10g}"), "line": self.line}
         return {"question": watch_words.question(self), **where, **line}
 
-    def chosen(self) -> dict[str, Any]:
+    def noise_chosen(self) -> dict[str, Any]:
         """Who answers, why, and how well that is expected to do, as plain values."""
         expected = {} if self.expected is None else self.expected.as_expected(self.settings.count)
         return {"mechanism": self.settings.contender, "reason": self.reason, **expected}
@@ -234,14 +234,14 @@ class WatchPlan(AnswerPlan):
         return {
             "dry_run": True,
             **self.asked_about(),
-            **self.chosen(),
+            **self.noise_chosen(),
             "useful": self.useful,
             "budget": self.shown_budget,
             "questions": self.questions,
             "noise_threshold": of_line,
             "noise_query": of_question,
             **self.costs,
-            **({"expected_amount_margin": self.margin(self.expected_above)} if self.asked.how_much else {}),
+            **({"expected_amount_margin": self.margin_of(self.expected_above)} if self.asked.how_much else {}),
             **({} if self.weakness is None else {"note": self.weakness}),
         }
 
@@ -280,6 +280,6 @@ def plan_watch(
         asked=line,
         questions=questions,
         expected_above=expected_above,
-        tried=len(plans) if line.mechanism is None else 0,
+        ways=len(plans) if line.mechanism is None else 0,
         scope=scope,
     )

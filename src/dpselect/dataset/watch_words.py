@@ -44,14 +44,14 @@ def reason(plan: WatchPlan) -> str:
         title = f"All {plural(plan.period)} named together, at one price however many they are"
     if plan.asked.plan is not None:
         return f"{title}: as planned."
-    if not plan.tried:
+    if not plan.ways:
         return f"{title}: as asked."
-    if plan.tried == 1:
+    if plan.ways == 1:
         return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
     promise = "the same pure guarantee" if not plan.asked.delta else "a guarantee within the same ε and δ"
     unused = plan.asked.delta and not plan.settings.delta
     why = " δ is not used: a way without it is expected to do best." if unused else ""
-    return f"{title}: of {plan.tried} ways with {promise} it is expected to do best.{why}"
+    return f"{title}: of {plan.ways} ways with {promise} it is expected to do best.{why}"
 
 
 def expectation(plan: WatchPlan) -> str:
@@ -74,7 +74,7 @@ def expectation(plan: WatchPlan) -> str:
         told += f". Noise blurs the line by {about}{blur} (one standard deviation)"
     if not plan.asked.how_much:
         return told
-    within = plan.with_unit(at_most(plan.margin(plan.expected_above), digits=2))
+    within = plan.with_unit(at_most(plan.margin_of(plan.expected_above), digits=2))
     return f"{told}; were {plan.expected_above:,} named, their values would be given to within ± {within}"
 
 
