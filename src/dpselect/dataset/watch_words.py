@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dpselect.dataset import how_much
 from dpselect.dataset.answer import COARSER
-from dpselect.dataset.budget import NOBODY_REMEMBERS
+from dpselect.dataset.budget import NOBODY_REMEMBERS, not_remembered
 from dpselect.errors import DPSelectError
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
@@ -318,7 +318,7 @@ def _notes(watch: Watch) -> Iterator[str]:
         yield "The budget holds for this command alone: earlier answers from the same data add to it."
         yield _into_the_sum(watch)
         if watch.vector.noise != "reproducible":
-            yield NOBODY_REMEMBERS
+            yield NOBODY_REMEMBERS if plan.scope is None else not_remembered(plan.scope.dataset.budget)
 
 
 def _into_the_sum(watch: Watch) -> str:
