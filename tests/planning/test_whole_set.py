@@ -51,19 +51,19 @@ def test_it_is_ahead_of_a_sparse_vector_that_pays_for_every_top(kind):
 
 
 @pytest.mark.slow
-def test_ahead_on_a_dozen_streams_and_its_range_holds():
-    gains, within = {}, []
+def test_ahead_on_a_dozen_streams_and_seldom_worse_than_said():
+    gains, worse = {}, []
     for kind in KINDS:
         for seed in (31, 32, 33):
             past, future, line = stream(kind, seed=seed)
             plan = plan_for(past, line, epsilon=1.0)
             found = score(plan, future, passes=30)
             gains[kind, seed] = float(found.mean()) - planned(past, future, line, 1.0)
-            within.append(np.mean((found >= plan.prediction.worst - 0.02) & (found <= plan.prediction.best + 0.02)))
+            worse.append(np.mean(found < plan.prediction.low - 0.005))
     by_kind = {kind: float(np.mean([gains[kind, seed] for seed in (31, 32, 33)])) for kind in KINDS}
     assert min(by_kind.values()) > -0.02, by_kind
     assert np.mean(list(gains.values())) > 0.06
-    assert np.mean(within) > 0.8
+    assert np.mean(worse) < 0.12, "one in ten, as said"
 
 
 def test_a_plan_costs_what_it_promises_for_every_table_it_fits():
