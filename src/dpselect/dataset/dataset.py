@@ -169,7 +169,7 @@ class Dataset(Facts):
             How the winner is picked; if left out, the one that is expected to do best.
         between, like
             What is known beforehand (:class:`~dpselect.dataset.known.Known`): between which values the series lies, or
-            like which public series it goes.
+            which public series it follows.
         plan : Plan, optional
             Mechanism, noise and ε from a plan, as ``planning.load_plan`` reads it.
         compare : bool

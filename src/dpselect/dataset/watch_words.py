@@ -318,7 +318,7 @@ def _notes(watch: Watch) -> Iterator[str]:
         yield "The budget holds for this command alone: earlier answers from the same data add to it."
         yield _into_the_sum(watch)
         if watch.vector.noise != "reproducible":
-            yield NOBODY_REMEMBERS if plan.scope is None else not_remembered(plan.scope.dataset.budget)
+            yield NOBODY_REMEMBERS if scope is None else not_remembered(scope.dataset.budget)
 
 
 def _into_the_sum(watch: Watch) -> str:
