@@ -18,8 +18,7 @@ COMMANDS = {
     "watch": "On which days (hours, …) is the line crossed? Asked in order, within a budget.",
     "epsilon": "What a release costs, as an upper bound on ε.",
     "calibrate": "The least noise with which a release costs at most ε.",
-    "plan": "Which mechanism, how much noise, what accuracy: every contender tuned and ranked, on public knowledge "
-    "only.",
+    "plan": "Which mechanism, how much noise, what accuracy: every way tuned and ranked, on public knowledge only.",
     "ledger": "The ledger that keeps a data set's budget: make it, look at it, check it.",
     "paper": "Recompute the paper's figures and judge its claims, on one page.",
 }

@@ -247,7 +247,7 @@ class Dataset(Facts):
         >>> rows = pyarrow.table({"meter": ["a"], "at": ["2013-01-02"], "kwh": [9.0]})
         >>> homes = Dataset(rows, user="meter", time="at", value="kwh", cap=10, population=5000)
         >>> plan = homes.plan(epsilon=0.1, start="2013-01-01", end="2013-12-31")
-        >>> plan.tried["permute-and-flip"].accuracy.hits > plan.tried["gaussian"].accuracy.hits
+        >>> plan.plans["permute-and-flip"].prediction.hits > plan.plans["gaussian"].prediction.hits
         True
         """
         from dpselect.dataset.line import Line

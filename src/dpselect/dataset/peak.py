@@ -89,7 +89,7 @@ class Peak(Answer):
             **peak_words.scale(plan.chosen),
             "query_unit": plan.unit,
             "candidates": len(plan.scope.candidates),
-            **plan.expected_of(plan.chosen),
+            **plan.expected_values(plan.mechanism),
             "reason": plan.reason,
             "advice": plan.advice,
             **(

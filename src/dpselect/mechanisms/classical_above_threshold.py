@@ -159,6 +159,11 @@ class ExponentialAboveThreshold(ClassicalAboveThreshold):
             scale_threshold=positive("scale_threshold", scale_threshold),
             scale_query=positive("scale_query", scale_query),
         )
-        wider = np.maximum(first, second)
-        offset = wider * (np.log(2.0) - np.log1p(np.minimum(first, second) / wider))
-        return np.asarray(np.where(second > first, offset, -offset))
+        return median_offset(first, second)
+
+
+def median_offset(first: ArrayLike, second: ArrayLike) -> FloatArray:
+    """The median of second·E' − first·E, E and E' exponential of mean 1; positive scales, not checked."""
+    wider = np.maximum(first, second)
+    offset = wider * (np.log(2.0) - np.log1p(np.minimum(first, second) / wider))
+    return np.asarray(np.where(np.asarray(second) > first, offset, -offset))
