@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpselect.planning.contender import BY_KEY
 
 import dpselect as dp
 from dpselect.dataset import Known, Line
@@ -16,7 +17,6 @@ from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning import Profile
-from dpselect.planning.contender import BY_KEY
 
 FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 5000, monotone=True)
 

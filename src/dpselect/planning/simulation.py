@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.composition.ration import Ration
-from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.mechanisms.classical_above_threshold import median_offset
+from dpselect.mechanisms.classical_above_threshold import ClassicalAboveThreshold, median_offset
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold, Urn
 from dpselect.noise.quantiles import EXPONENTIAL, Law
 
@@ -150,32 +149,38 @@ def simulate_rationed(
     return Passes(answered, claimed, budget - left, hits, true=truth.sum(axis=1)[:, None].astype(np.float64))
 
 
-def simulate_capped(
-    watcher: AboveThreshold,
+def simulate_kept(
+    watcher: ClassicalAboveThreshold,
     *,
-    most_above: int,
+    epsilon: float,
     streams: FloatArray,
     passes: int,
     generator: np.random.Generator,
 ) -> Passes:
-    """Passes under one noisy threshold that end with the ``most_above``-th ⊤; what they spent is left at 0."""
-    scale_threshold, scale_query = watcher.scales
+    """Passes under one noisy threshold that end when the next answer might not fit ε."""
+    family, (scale_threshold, scale_query) = watcher.family, watcher.scales
+    costs = family.sensitivity / scale_threshold, family.sensitivity / scale_query
+
+    def loss(below: FloatArray, above: FloatArray) -> FloatArray:
+        return np.asarray(type(watcher).bound(*costs, below, above, monotone=family.monotone))
+
     truth = streams >= watcher.threshold
     length = streams.shape[1]
     line = scale_threshold * standard_draws(watcher.law, (passes, 1), generator)
     noise = scale_query * standard_draws(watcher.law, (passes, length), generator)
-    answered, claimed, hits = (np.zeros((len(streams), passes)) for _ in range(3))
+    answered, claimed, hits, spent = (np.zeros((len(streams), passes)) for _ in range(4))
     for row, values in enumerate(streams - watcher.level):
         above = values + noise >= line
-        place = np.cumsum(above, axis=1)
-        # The last ⊤ that fits is answered; nothing after it is.
-        over = place - above >= most_above
-        answered[row] = length - over.sum(axis=1)
-        above &= ~over
-        claimed[row] = above.sum(axis=1)
+        tops = np.cumsum(above, axis=1) - above
+        bottoms = np.arange(length) - tops
+        worst = np.maximum(loss(bottoms + 1.0, tops), loss(bottoms, tops + 1.0))
+        # Once a question does not fit, nothing later is asked.
+        asked = np.logical_and.accumulate(worst <= epsilon * (1.0 + 1e-12), axis=1)
+        above &= asked
+        answered[row], claimed[row] = asked.sum(axis=1), above.sum(axis=1)
         hits[row] = above[:, truth[row]].sum(axis=1)
-    true = truth.sum(axis=1)[:, None].astype(np.float64)
-    return Passes(answered, claimed, np.zeros(answered.shape), hits, true=true)
+        spent[row] = loss(answered[row] - claimed[row], claimed[row])
+    return Passes(answered, claimed, spent, hits, true=truth.sum(axis=1)[:, None].astype(np.float64))
 
 
 def published(

@@ -43,7 +43,7 @@ from dpselect.noise.quantiles import LAPLACE
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.prediction import OneRelease, Prediction, cautious_score, predict_choice, predict_crossings
-from dpselect.planning.simulation import Passes, drawn_sets, published, simulate_capped, simulate_rationed
+from dpselect.planning.simulation import Passes, drawn_sets, published, simulate_kept, simulate_rationed
 from dpselect.privacy.family import QueryFamily, relative_shift
 
 #: What a setting can be.
@@ -565,15 +565,8 @@ class Capped(OneByOne):
         )
 
     def _passes(self, job: Job, *, epsilon: float, passes: int, generator: np.random.Generator) -> Passes:
-        watcher = self.watcher(job.family, threshold=Promise.of(job, epsilon=epsilon).line)
-        of_threshold, of_above = _unit_costs(job.family)
-        left = epsilon - of_threshold / self.scale_threshold
-        most = int(left * (1.0 + 1e-12) / (of_above / self.scale_query)) if left > 0 else 0
-        found = simulate_capped(watcher, most_above=most, streams=_streams(job), passes=passes, generator=generator)
-        if most == 0:
-            return replace(found, answered=np.zeros_like(found.answered))
-        spent = of_threshold / self.scale_threshold + found.claimed * (of_above / self.scale_query)
-        return replace(found, spent=spent)
+        watcher: Any = self.watcher(job.family, threshold=Promise.of(job, epsilon=epsilon).line)
+        return simulate_kept(watcher, epsilon=epsilon, streams=_streams(job), passes=passes, generator=generator)
 
 
 @dataclass(frozen=True, kw_only=True)
