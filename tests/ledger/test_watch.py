@@ -28,7 +28,8 @@ from dpselect.ledger.history import history
 from dpselect.ledger.stretches import Stretches
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
-from dpselect.planning import Plan
+from dpselect.planning import Job, Plan
+from dpselect.planning.ways import Rationed
 from dpselect.privacy.loss import Loss
 from dpselect.report.rounding import at_most
 
@@ -418,8 +419,7 @@ class TestStream:
         """Near the end half of what is left may go to one ⊤; a ration that starts again would give it a seventh."""
         line = Line(threshold=0.5, budget=0.5, mechanism="exponential", known=Known(expect=4))
         plan = plan_watch(FAMILY, line, questions=40)
-        assert plan.settings.sparse is not None
-        assert plan.settings.sparse.rationed
+        assert isinstance(plan.settings.way, Rationed)
         first = plan.start(book=ledger)
         answered(first, [0.0] * 38)
         first.settle(ended=False)
@@ -628,9 +628,8 @@ def test_a_watch_with_a_delta_from_end_to_end(
     options, charged = KINDS[kind]
     place, plan = str(tmp_path / "bikes.ledger"), tmp_path / "plan.toml"
     family = QueryFamily(lower=0, upper=1, sensitivity=1 / 8714, monotone=True)
-    numbers = {"scale_threshold": 0.03, "scale_query": 0.03, "clip_below": 0.2, "clip_above": 0.2, "horizon": 61}
-    promise: dict[str, Any] = {"count": 61, "epsilon": 1.0, "delta": 1e-6, "threshold": 0.5}
-    Plan(contender="sparse-zcdp", asked="crossings", family=family, parameters=numbers, **promise).save(plan)
+    job = Job(asked="crossings", family=family, count=61, epsilon=1.0, delta=1e-6, threshold=0.5)
+    Plan.made(job, "gaussian-release", epsilon=1.0).save(plan)
     assert main(["ledger", "create", place, "--dataset", "bikes", *options]) == 0
     asked = ["watch", str(bikes), *BIKES, "--plan", str(plan), "--ledger", place, "--anyway", "--json"]
     capsys.readouterr()
