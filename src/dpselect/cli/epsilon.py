@@ -84,9 +84,9 @@ class Noise:
 
 def epsilon(
     *,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked = Asked(),
     family: Family = Family(),  # noqa: B008
-    noise: Noise = Noise(),  # noqa: B008
+    noise: Noise = Noise(),
     delta: Annotated[Number | None, Parameter(help="Also show the smaller ε that holds up to δ.")] = None,
     certify: Annotated[bool, Parameter(help="Also enclose the pure ε between two proven numbers.")] = False,
     as_json: AsJson = False,

@@ -198,12 +198,12 @@ def plan(
     ] = None,
     /,
     *,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked = Asked(),
     family: Family = Family(),  # noqa: B008
-    known: Known = Known(),  # noqa: B008
+    known: Known = Known(),
     periods: Periods = Periods(),  # noqa: B008
     job: Annotated[Path | None, Parameter(metavar="FILE.toml", help="All of this from a file.")] = None,
-    output: Output = Output(),  # noqa: B008
+    output: Output = Output(),
     seed: Annotated[int, Parameter(help="Of the simulations; nothing private is drawn.")] = 1,
     as_json: AsJson = False,
 ) -> None:

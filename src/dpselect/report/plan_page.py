@@ -30,7 +30,7 @@ class Unit:
         return f"{at_most(value * self.size)} {self.name}".rstrip()
 
 
-def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, unit: Unit = Unit()) -> Report:  # noqa: B008
+def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, unit: Unit = Unit()) -> Report:
     """The report of a comparison; nothing private is in it, because nothing private was looked at.
 
     >>> from dpselect import QueryFamily
