@@ -37,7 +37,7 @@ def test_a_plan_answers_a_stream(dpselect: Callable[..., object], tmp_path: Path
 
 
 def test_a_laplace_plan_answers_too_and_its_dry_run_says_so(dpselect: Callable[..., object], tmp_path: Path) -> None:
-    path = plan(contender="laplace-fresh", parameters={"scale_threshold": 0.01, "scale_query": 0.01}).save(
+    path = plan(contender="laplace-kept", parameters={"scale_threshold": 0.01, "scale_query": 0.01}).save(
         tmp_path / "plan.toml"
     )
     assert "Laplace" in dpselect("watch", "--plan", path, "--dry-run").out

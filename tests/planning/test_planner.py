@@ -11,7 +11,7 @@ from dpselect.report.plan_page import plan_report
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 SELECTION = Job(asked="largest", family=FAMILY, count=365, epsilon=0.2)
 STREAM = Job(asked="crossings", family=FAMILY, count=80, epsilon=1.0, threshold=0.6, share=0.2, outlook="steady")
-FEW = ("laplace-kept", "laplace-fresh", "laplace-release")
+FEW = ("laplace-kept", "exponential-kept", "laplace-release")
 
 
 def with_(job, **changes):

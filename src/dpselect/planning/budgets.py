@@ -29,12 +29,8 @@ _FROM_SCRATCH = 1.15
 DOMINATED = {
     "sparse-fresh": "sparse-fresh-clipped",
     "sparse-kept": "sparse-kept-clipped",
-    "exponential-fresh": "exponential-rationed",
     "exponential-kept": "exponential-rationed",
-    "laplace-fresh": "exponential-rationed",
     "laplace-kept": "exponential-rationed",
-    # The same prices squared and added up, with a looser way to (ε, δ); or added up plainly, as the pure filter does.
-    "sparse-advanced": "sparse-zcdp",
 }
 #: Sparse vectors that do most with little.
 _FRUGAL = ("exponential-rationed", "sparse-kept-clipped")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -12,7 +11,6 @@ import numpy as np
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.composition import (
-    AdvancedFilter,
     Filter,
     GaussianFilter,
     PureFilter,
@@ -29,7 +27,7 @@ from dpselect.privacy.conversions import pure_renyi, pure_rho, pure_to_gaussian,
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_renyi
 
-FilterName: TypeAlias = Literal["pure", "repaired", "advanced", "renyi", "zcdp", "gaussian"]
+FilterName: TypeAlias = Literal["pure", "repaired", "renyi", "zcdp", "gaussian"]
 
 #: What a plan's parameters can be.
 Parameter: TypeAlias = float | int | bool | str | tuple[float, ...] | list[float]
@@ -136,7 +134,6 @@ class SparseContender:
 _GAUSSIAN = "Gaussian sparse vector"
 _FILTERED: dict[FilterName, str] = {
     "repaired": "repaired reporting filter",
-    "advanced": "advanced composition",
     "renyi": "Rényi filter",
     "zcdp": "zCDP filter",
     "gaussian": "Gaussian-DP filter",
@@ -149,7 +146,6 @@ def _sparse(key: str, title: str, **more: Any) -> SparseContender:
 
 def _at_a_known_price(entry: Entry) -> Iterator[SparseContender]:
     """The ways of a mechanism whose price is known beforehand, whatever is answered."""
-    yield _sparse(f"{entry.short}-fresh", f"{entry.title}, paid per ⊤", mechanism=entry.name)
     kept = {"mechanism": entry.name, "resample": False}
     yield _sparse(f"{entry.short}-kept", f"{entry.title}, known cap on ⊤", **kept)
     if entry.mechanism().tops_pay_alone:  # so that each question may have a price of its own (composition/ration.py)
@@ -244,10 +240,6 @@ def runs_allowed(
 
     ``shifts`` are the μ of the profile bound (THEORY §3), which the Rényi price may use instead.
     """
-    if name == "advanced":
-        slack = math.sqrt(-2.0 * math.log(delta))
-        root = math.sqrt(slack * slack + 2.0 * epsilon) - slack
-        return np.floor(np.square(root / run_costs))
     if name == "zcdp":
         return np.asarray(np.floor(zcdp_budget(epsilon, delta) / pure_rho(run_costs)))
     if name == "gaussian":
@@ -283,9 +275,6 @@ def make_filter(name: FilterName, *, epsilon: float, delta: float, order: float 
         return PureFilter(epsilon)
     if name == "repaired":
         return RepairedReportingFilter(epsilon=epsilon, delta=delta)
-    if name == "advanced":
-        # Runs are paid at their pure cost, so all of δ can go to adding in quadrature.
-        return AdvancedFilter(epsilon=epsilon, delta=delta, slack=delta)
     if name == "zcdp":
         return ZCDPFilter(zcdp_budget(epsilon, delta))
     if name == "gaussian":

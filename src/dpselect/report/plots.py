@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind readers can tell apart, and marks that differ without colour.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-GREY, PALE = "#777777", "#999999"
+PALE = "#999999"
 
 #: In the order in which lines of one plot take them.
 LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, PALE)
