@@ -24,10 +24,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dpselect.composition import AdvancedFilter, Odometer, PublishedReportingFilter, PureFilter, SparseVector
+from dpselect.composition import AdvancedFilter, Odometer, PureFilter, SparseVector
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
+from lebensold2024.as_printed import PublishedReportingFilter
 
 POPULATION, THRESHOLD = 6946, 0.575
 LARGE = 1e6  # budgets that no stream here reaches

@@ -22,7 +22,6 @@ from dpselect.composition import (
     Filter,
     GaussianFilter,
     Odometer,
-    PublishedReportingFilter,
     PureFilter,
     RenyiFilter,
     RepairedReportingFilter,
@@ -41,7 +40,6 @@ from dpselect.privacy.loss import Loss
 FILTERS: dict[str, Callable[[], Filter]] = {
     "pure": lambda: PureFilter(50.0),
     "repaired": lambda: RepairedReportingFilter(epsilon=50.0, delta=1e-5),
-    "published": lambda: PublishedReportingFilter(epsilon=50.0, delta=1e-5, acknowledge="not private as claimed"),
     "advanced": lambda: AdvancedFilter(epsilon=50.0, delta=1e-5),
     "renyi": lambda: RenyiFilter(order=8.0, tau=50.0),
     "zcdp": lambda: ZCDPFilter(rho=50.0),

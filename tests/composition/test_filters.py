@@ -25,7 +25,6 @@ from dpselect.composition import (
     AdvancedFilter,
     Filter,
     GaussianFilter,
-    PublishedReportingFilter,
     PureFilter,
     RenyiFilter,
     RepairedReportingFilter,
@@ -41,14 +40,12 @@ from dpselect.privacy.conversions import pure_to_gaussian
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 
-ACKNOWLEDGE = "not private as claimed"
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.3, sigma_threshold=0.1, sigma_query=0.2)
 
 FILTERS: dict[str, Any] = {
     "pure": lambda: PureFilter(1.0),
     "repaired": lambda: RepairedReportingFilter(epsilon=1.0, delta=1e-5),
-    "published": lambda: PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge=ACKNOWLEDGE),
     "advanced": lambda: AdvancedFilter(epsilon=1.0, delta=1e-5),
     "renyi": lambda: RenyiFilter(order=8.0, tau=1.0),
     "zcdp": lambda: ZCDPFilter(rho=1.0),
@@ -97,7 +94,6 @@ class TestContract:
         for make in (
             lambda: PureFilter(limit),
             lambda: RepairedReportingFilter(epsilon=limit, delta=1e-5),
-            lambda: PublishedReportingFilter(epsilon=limit, delta=1e-5, acknowledge=ACKNOWLEDGE),
             lambda: AdvancedFilter(epsilon=limit, delta=1e-5),
             lambda: RenyiFilter(order=8.0, tau=limit),
             lambda: ZCDPFilter(rho=limit),
@@ -212,7 +208,7 @@ class TestContract:
         for name in good:
             for value in (None, -1.0, math.nan, math.inf, "x", "-0x5", [], {}, True, 10**400):
                 with pytest.raises(StateRefused):
-                    type(fresh).from_state({**good, name: value} if (name, value) != ("run_epsilon", None) else {})
+                    type(fresh).from_state({**good, name: value})
             with pytest.raises(StateRefused):
                 type(fresh).from_state({field: value for field, value in good.items() if field != name})
         for wrong in ({**good, "more": 1}, {}, None, 3, [good]):
@@ -223,8 +219,6 @@ class TestContract:
         """What the limit of such a filter is called, and how one is made with another."""
         name = "rho" if fresh.name == "zcdp" else "mu" if fresh.name == "gaussian" else "tau"
         others = {"renyi": {"order": 8.0}, "zcdp": {}, "gaussian": {}, "pure": {}}.get(fresh.name, {"delta": 1e-5})
-        if fresh.name == "published":
-            others = {**others, "acknowledge": ACKNOWLEDGE}
         if name == "tau" and fresh.name != "renyi":
             name = "epsilon"
         return name, lambda limit: type(fresh)(**{name: limit}, **others)
@@ -268,7 +262,7 @@ class TestContract:
     def test_it_promises_more_epsilon_for_less_delta(self, fresh: Filter) -> None:
         figures = [fresh.epsilon(delta=delta) for delta in (0.0, 1e-9, 1e-5, 1e-2)]
         assert figures == sorted(figures, reverse=True)
-        assert (figures[-1] == math.inf) == isinstance(fresh, PublishedReportingFilter), "which promises nothing"
+        assert math.isfinite(figures[-1])
 
 
 @pytest.mark.parametrize(
@@ -395,13 +389,6 @@ def test_a_cost_is_read_once() -> None:
     tested.charge(cost)
     # What was compared with the limit is what was counted, and nothing was read after it.
     assert tested.spent == cost.epsilon
-
-
-def test_the_published_filter_refuses_without_the_acknowledgement() -> None:
-    with pytest.raises(TypeError):
-        PublishedReportingFilter(epsilon=1.0, delta=1e-5)  # type: ignore[call-arg]
-    with pytest.raises(InvalidParameter, match="not private as claimed"):
-        PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge="I know")
 
 
 def test_an_order_of_one_or_less_is_refused() -> None:

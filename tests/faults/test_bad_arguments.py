@@ -32,7 +32,6 @@ WATCHER = dp.GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=1.0, 
 FILTERS = [
     dp.PureFilter(1.0),
     dp.RepairedReportingFilter(epsilon=1.0, delta=1e-5),
-    dp.PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge="not private as claimed"),
     dp.AdvancedFilter(epsilon=1.0, delta=1e-5),
     dp.RenyiFilter(order=8.0, tau=1.0),
     dp.ZCDPFilter(1.0),
@@ -65,9 +64,9 @@ BOOKS = [
 
 
 def rooms():
-    """The package and every room of it that says what is public; the paper's runs need its data."""
+    """The package and every room of it that says what is public."""
     for name in ["dpselect", *(f"dpselect.{room.name}" for room in pkgutil.iter_modules(dp.__path__) if room.ispkg)]:
-        if name not in ("dpselect.paper", "dpselect.cli", "dpselect.demo"):
+        if name not in ("dpselect.cli", "dpselect.demo"):
             module = importlib.import_module(name)
             if hasattr(module, "__all__"):
                 yield module

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.paper.datasets import Series
-from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, series_in
-from dpselect.paper.passes import READINGS, Days, Passes, f1_scores, gaussian, run_curve, run_passes
-from dpselect.paper.style import COLOURS, legend, panels
+from lebensold2024.datasets import Series
+from lebensold2024.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, series_in
+from lebensold2024.passes import READINGS, Days, Passes, f1_scores, gaussian, run_curve, run_passes
+from lebensold2024.style import COLOURS, legend, panels
 
 #: Accountings of the published settings: marker and name.
 ACCOUNTINGS = {

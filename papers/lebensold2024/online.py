@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.paper import published
-from dpselect.paper.datasets import Series
-from dpselect.paper.figure import Figure, Part, Row, Size, Table, generator_of, interval, series_in
-from dpselect.paper.passes import f1_scores, gaussian, run_passes
-from dpselect.paper.published import ACCOUNTINGS, LCL_SIGMAS, UCI_SIGMAS, Panel, published_part
-from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
+from lebensold2024 import published
+from lebensold2024.datasets import Series
+from lebensold2024.figure import Figure, Part, Row, Size, Table, generator_of, interval, series_in
+from lebensold2024.passes import f1_scores, gaussian, run_passes
+from lebensold2024.published import ACCOUNTINGS, LCL_SIGMAS, UCI_SIGMAS, Panel, published_part
+from lebensold2024.style import COLOURS, legend, panels, plain_log
 
 #: How far above and below the threshold tuned runs let the queries reach; 1 keeps the whole range.
 CLIPS = (0.05, 0.15, 1.0)

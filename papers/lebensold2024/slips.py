@@ -21,10 +21,10 @@ from scipy.special import ndtr
 
 from dpselect.errors import SourceError
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.paper.figure import QUICK, Claim, Figure, Part, Row, Size, Table, held_if
-from dpselect.paper.passes import gaussian
-from dpselect.paper.style import COLOURS, legend, panels, plain_log, subscripts
 from dpselect.privacy.family import QueryFamily
+from lebensold2024.figure import QUICK, Claim, Figure, Part, Row, Size, Table, held_if
+from lebensold2024.passes import gaussian
+from lebensold2024.style import COLOURS, legend, panels, plain_log, subscripts
 
 SENSITIVITY = 1e-3
 UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=SENSITIVITY)

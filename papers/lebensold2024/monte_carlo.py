@@ -19,10 +19,10 @@ from scipy.special import log_ndtr, ndtr
 
 from dpselect.checks import FloatArray
 from dpselect.errors import SourceError
-from dpselect.paper.datasets import GPU_RESULTS, data_folder
-from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if
-from dpselect.paper.style import COLOURS, legend, panels, plain_log
 from dpselect.privacy.noisy_max import noisy_max_loss
+from lebensold2024.datasets import GPU_RESULTS, data_folder
+from lebensold2024.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if
+from lebensold2024.style import COLOURS, legend, panels, plain_log
 
 SENSITIVITY = 0.01
 #: The main text's σ, and the range beside it as in the appendix.

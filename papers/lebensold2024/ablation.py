@@ -17,12 +17,12 @@ import pandas as pd
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold
-from dpselect.paper.datasets import Series
-from dpselect.paper.figure import Figure, Part, Row, Table, generator_of, least_cost, series_in
-from dpselect.paper.online import CLIPS, RATIOS, mean_rows, tuned_settings
-from dpselect.paper.passes import gaussian
-from dpselect.paper.style import COLOURS, legend, panels
 from dpselect.privacy.family import QueryFamily
+from lebensold2024.datasets import Series
+from lebensold2024.figure import Figure, Part, Row, Table, generator_of, least_cost, series_in
+from lebensold2024.online import CLIPS, RATIOS, mean_rows, tuned_settings
+from lebensold2024.passes import gaussian
+from lebensold2024.style import COLOURS, legend, panels
 
 THRESHOLD, SIGMA = 0.575, 0.09
 STREAMS = ("uci-2012", "uci")

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.paper.datasets import load
-from dpselect.paper.style import under_rules
+from lebensold2024.datasets import load
+from lebensold2024.style import under_rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

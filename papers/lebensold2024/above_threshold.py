@@ -15,15 +15,16 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpselect.checks import FloatArray
-from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if
-from dpselect.paper.passes import gaussian, run_curve
-from dpselect.paper.style import heat_map, legend, panels, plain_log, ramp
 from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
-from dpselect.privacy.zhu_wang import zhu_wang_renyi, zhu_wang_renyi_as_published
+from dpselect.privacy.zhu_wang import zhu_wang_renyi
 from dpselect.report.rounding import at_most
+from lebensold2024.as_printed import zhu_wang_renyi_as_published
+from lebensold2024.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if
+from lebensold2024.passes import gaussian, run_curve
+from lebensold2024.style import heat_map, legend, panels, plain_log, ramp
 
 SENSITIVITY = 1e-3
 UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=SENSITIVITY)

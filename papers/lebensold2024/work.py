@@ -27,7 +27,7 @@ import pyarrow
 import dpselect
 from dpselect.errors import SourceError
 from dpselect.files import fresh_file
-from dpselect.paper.figure import Measure, Part, Table, digest_of, measured
+from lebensold2024.figure import Measure, Part, Table, digest_of, measured
 
 #: Called with (figure, parts finished, parts in all).
 Report: TypeAlias = Callable[[str, int, int], None]
@@ -153,10 +153,11 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 @cache
 def code_digest() -> str:
-    """Changes with any file of the package, so that no number computed by other code is ever shown."""
-    home, digest = Path(dpselect.__file__).parent, hashlib.sha256()
-    for path in sorted(home.rglob("*.py")):
-        digest.update(path.relative_to(home).as_posix().encode() + path.read_bytes())
+    """Changes with any file of dpselect or of this folder, so that no number computed by other code is ever shown."""
+    digest = hashlib.sha256()
+    for home in (Path(dpselect.__file__).parent, Path(__file__).parent):
+        for path in sorted(home.rglob("*.py")):
+            digest.update(path.relative_to(home.parent).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
 
 

@@ -21,11 +21,11 @@ import pandas as pd
 from dpselect.checks import FloatArray
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.release import GaussianRelease
-from dpselect.paper.ablation import exponential_settings
-from dpselect.paper.datasets import Series
-from dpselect.paper.figure import Figure, Part, Row, Size, Table, generator_of
-from dpselect.paper.online import tuned_settings
-from dpselect.paper.passes import (
+from lebensold2024.ablation import exponential_settings
+from lebensold2024.datasets import Series
+from lebensold2024.figure import Figure, Part, Row, Size, Table, generator_of
+from lebensold2024.online import tuned_settings
+from lebensold2024.passes import (
     Days,
     Passes,
     f1_scores,
@@ -36,7 +36,7 @@ from dpselect.paper.passes import (
     run_curve,
     run_passes,
 )
-from dpselect.paper.style import COLOURS, legend, panels, plain_log
+from lebensold2024.style import COLOURS, legend, panels, plain_log
 
 #: How each method is drawn and called.
 METHODS = {

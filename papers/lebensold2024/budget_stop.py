@@ -15,9 +15,12 @@ import numpy as np
 import pandas as pd
 
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
-from dpselect.paper.datasets import Series
-from dpselect.paper.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, intervals, series_in
-from dpselect.paper.passes import (
+from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
+from dpselect.privacy.profiles import selection_epsilon
+from dpselect.privacy.zhu_wang import zhu_wang_renyi
+from lebensold2024.datasets import Series
+from lebensold2024.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if, intervals, series_in
+from lebensold2024.passes import (
     Days,
     Passes,
     advanced,
@@ -29,10 +32,7 @@ from dpselect.paper.passes import (
     run_curve,
     run_passes,
 )
-from dpselect.paper.style import COLOURS, legend, panels, plain_log
-from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
-from dpselect.privacy.profiles import selection_epsilon
-from dpselect.privacy.zhu_wang import zhu_wang_renyi
+from lebensold2024.style import COLOURS, legend, panels, plain_log
 
 THRESHOLD = 0.575
 #: (series, ρ, ε) of the panels, and guesses at the number of ⊤ that Laplace's sparse vector must be given.

@@ -18,14 +18,14 @@ import pandas as pd
 import dpselect
 from dpselect import files
 from dpselect.checks import refuse
-from dpselect.paper import above_threshold, budget_stop, noisy_max, offline, online, published, slips, tuned
-from dpselect.paper.ablation import ABLATION
-from dpselect.paper.datasets import data_folder
-from dpselect.paper.figure import FULL, QUICK, Claim, Figure, Size, Table, is_simulated, tidy
-from dpselect.paper.monte_carlo import MONTE_CARLO
-from dpselect.paper.style import save
-from dpselect.paper.work import Piece, Progress, tables_of
 from dpselect.report.page import document, table_html
+from lebensold2024 import above_threshold, budget_stop, noisy_max, offline, online, published, slips, tuned
+from lebensold2024.ablation import ABLATION
+from lebensold2024.datasets import data_folder
+from lebensold2024.figure import FULL, QUICK, Claim, Figure, Size, Table, is_simulated, tidy
+from lebensold2024.monte_carlo import MONTE_CARLO
+from lebensold2024.style import save
+from lebensold2024.work import Piece, Progress, tables_of
 
 #: Name → figure.
 FIGURES: dict[str, Figure] = {
@@ -76,7 +76,7 @@ def run(
     out : path
         Receives ``report.html``, ``figures/*.png`` and ``*.svg``, ``tables/*.csv`` and ``cache/``.
     data : path, optional
-        The data folder (see :mod:`dpselect.paper.datasets`); without it ``DPSELECT_DATA``; without either, simulated
+        The data folder (see :mod:`lebensold2024.datasets`); without it ``DPSELECT_DATA``; without either, simulated
         stand-ins, and every figure says so.
     quick : bool
         Smaller grids and fewer trials.
@@ -97,7 +97,7 @@ def run(
     Examples
     --------
     >>> import tempfile
-    >>> from dpselect.paper.figure import TINY
+    >>> from lebensold2024.figure import TINY
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run(["loss-threshold"], out=folder, size=TINY, jobs=1).name
     'report.html'
@@ -116,7 +116,7 @@ def run(
     home, folder = Path(out), data_folder(None if data is None else Path(data))
     page = _claimed(home)
     if fetch:
-        from dpselect.paper.sources import fetch_bikes
+        from lebensold2024.sources import fetch_bikes
 
         folder = fetch_bikes(home / "data", beside=folder)
     chosen = size if size is not None else QUICK if quick else FULL

@@ -24,7 +24,7 @@ from dpselect.planning.simulation import standard_draws
 from dpselect.privacy.above_threshold import silent_probability
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
-from dpselect.privacy.zhu_wang import zhu_wang_renyi_as_published
+from lebensold2024.as_printed import zhu_wang_renyi_as_published
 
 Verdicts = NDArray[np.bool_]
 Days = NDArray[np.int64]

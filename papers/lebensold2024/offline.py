@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from dpselect.checks import FloatArray
-from dpselect.paper.datasets import Series
-from dpselect.paper.figure import Claim, Figure, Part, Row, Table, generator_of, held_if, least_cost, series_in
-from dpselect.paper.noisy_max import DELTA, accounts
-from dpselect.paper.style import COLOURS, legend, panels, plain_log
+from lebensold2024.datasets import Series
+from lebensold2024.figure import Claim, Figure, Part, Row, Table, generator_of, held_if, least_cost, series_in
+from lebensold2024.noisy_max import DELTA, accounts
+from lebensold2024.style import COLOURS, legend, panels, plain_log
 
 #: Rows of the figures: what the paper compares, then the mechanisms it calls competitive.
 PUBLISHED = ("pure", "Δ√d Gaussian", "Δ√d Rényi", "profile", "pure, monotone")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import SourceError
-from dpselect.paper.datasets import GPU_RESULTS, SERIES
 from dpselect.tables import open_source
 from dpselect.tables.failures import engine_failures
+from lebensold2024.datasets import GPU_RESULTS, SERIES
 
 #: The publisher's archive. It may be repacked, so the file inside it is pinned, not the archive.
 BIKES_URL = "https://archive.ics.uci.edu/static/public/275/bike+sharing+dataset.zip"

@@ -12,7 +12,7 @@ Files are looked for in the folder given, or else in the one named by the enviro
     daily total is used; readings per home are not needed, because Δ = 1/N is the paper's assumption.
 
 The largest day is treated as public, and Δ = 1/N, as in the paper; neither follows from the data (THEORY §9).
-:mod:`dpselect.paper.sources` says where the files come from.
+:mod:`lebensold2024.sources` says where the files come from.
 """
 
 from __future__ import annotations

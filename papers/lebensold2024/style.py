@@ -13,7 +13,7 @@ import numpy as np
 
 from dpselect import files
 from dpselect.checks import FloatArray
-from dpselect.report.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, rendered
+from dpselect.report.plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, rendered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ COLOURS = {
     "exponential": PURPLE,
     "permute-and-flip": PURPLE,
     "Laplace": "#6A3D9A",
-    "release": GREY,
+    "release": "#777777",
 }
 
 _RULES: Any = {
