@@ -15,7 +15,6 @@ from scipy.stats import chi2
 from tests.mechanisms.output_law import transcript_probability
 
 from dpselect.composition import SparseVector
-from dpselect.composition.exact_sum import round_down, round_up
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.many import _Purses
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter
@@ -24,6 +23,7 @@ from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
+from dpselect.rounding import round_down, round_up
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=0.05)
 MONOTONE = QueryFamily(lower=0, upper=1, sensitivity=0.02, monotone=True)

@@ -30,7 +30,7 @@ from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.planning import Plan
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 POSTGRESQL_IS_SLOW = True
 DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]

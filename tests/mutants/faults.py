@@ -66,7 +66,7 @@ MANY_FILE, PAID_RUNS = "composition/many.py", "composition/paid_runs.py"
 VECTOR, CLIP = "composition/sparse_vector.py", "mechanisms/values.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
-    "composition/exact_sum.py",
+    "rounding.py",
     "composition/saved_state.py",
     "composition/odometer.py",
 )
@@ -472,7 +472,7 @@ FAULTS = [
     ),
     fault(
         "a rational is rounded down",
-        "privacy/classical.py",
+        SUMS,
         "return math.nextafter(number, math.inf) if Fraction(number) < value else number",
         "return number",
         "tests/mechanisms/test_contract.py",
@@ -499,7 +499,7 @@ FAULTS = [
     ),
     fault(
         "a child with its parent's number goes on",
-        "noise/entropy.py",
+        "ownership.py",
         "        owner._process = _NOBODY\n",
         "        pass\n",
         f"{ATTACKS}::test_a_child_forked_by_python_owns_nothing_whatever_its_number",

@@ -38,7 +38,7 @@ def describe(
     data: Data,
     /,
     *,
-    kept: Kept = Kept(),  # noqa: B008 - frozen
+    kept: Kept = Kept(),
     periods: Periods = Periods(),  # noqa: B008
     categories: Categories = Categories(),  # noqa: B008
     table: Table = Table(),  # noqa: B008

@@ -22,8 +22,8 @@ from dpselect.cli import screen
 from dpselect.cli.numbers import Number
 from dpselect.cli.options import AsJson, ReportFile
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
-from dpselect.report.rounding import at_least, at_most
 from dpselect.report.words import plural
+from dpselect.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
@@ -109,13 +109,13 @@ def ledger(
     /,
     *,
     dataset: Annotated[str | None, Parameter(help="Which data set, where there are several.")] = None,
-    new: NewTotal = NewTotal(),  # noqa: B008 - frozen
+    new: NewTotal = NewTotal(),
     anchor: Annotated[str | None, Parameter(help="An anchor kept elsewhere: an older copy is refused.")] = None,
-    drawing: Drawing = Drawing(),  # noqa: B008 - frozen
+    drawing: Drawing = Drawing(),
     as_csv: Annotated[bool, Parameter(name="--csv", help="history: as CSV.")] = False,
     reason: Annotated[str | None, Parameter(help="retire: why, for the record.")] = None,
     who: Annotated[str | None, Parameter(help="Whom the record names; your user name if left out.")] = None,
-    run: Output = Output(),  # noqa: B008 - frozen
+    run: Output = Output(),
 ) -> None:
     """The ledger that keeps a data set's budget: make it, look at it, check it.
 

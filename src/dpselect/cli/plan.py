@@ -73,7 +73,7 @@ class Asked:
         """The job these options describe, on the scale of the queries, of which one is ``unit`` in the readings'."""
         from dpselect.planning.job import Job
         from dpselect.planning.knowledge import Profile
-        from dpselect.report.rounding import no_more_than
+        from dpselect.rounding import no_more_than
 
         if self.candidates is not None and (self.questions is not None or self.threshold is not None):
             raise InvalidParameter(
@@ -198,12 +198,12 @@ def plan(
     ] = None,
     /,
     *,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked = Asked(),
     family: Family = Family(),  # noqa: B008
-    known: Known = Known(),  # noqa: B008
+    known: Known = Known(),
     periods: Periods = Periods(),  # noqa: B008
     job: Annotated[Path | None, Parameter(metavar="FILE.toml", help="All of this from a file.")] = None,
-    output: Output = Output(),  # noqa: B008
+    output: Output = Output(),
     seed: Annotated[int, Parameter(help="Of the simulations; nothing private is drawn.")] = 1,
     as_json: AsJson = False,
 ) -> None:

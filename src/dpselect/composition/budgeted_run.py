@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.composition.exact_sum import in_units
 from dpselect.composition.filter import Filter, HeldRun, Watcher
 from dpselect.composition.loss_table import LossTable
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.run import Reach, Run, worst_loss
 from dpselect.noise.entropy import Entropy
+from dpselect.rounding import in_units
 
 if TYPE_CHECKING:
     from dpselect.composition.ration import Ration

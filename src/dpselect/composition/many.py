@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, counts, flag, one, positive
 from dpselect.composition.budgeted_run import ROUNDING
-from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import InvalidData
@@ -22,6 +21,7 @@ from dpselect.mechanisms.values import Clip, Clipper, OutsidePolicy, PrivateValu
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.rows import NOT_ASKED, ThresholdRows, VerdictRows, scan_rows
 from dpselect.numerics.pair import total as two_sum
+from dpselect.rounding import in_units, round_down, round_up
 
 #: Rows at a time, so that a column stays in the cache.
 _ROWS = 1 << 14

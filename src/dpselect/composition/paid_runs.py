@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dpselect.checks import flag, one, positive, refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RunPlan, RunRecord, Transcript, check_fits
-from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.composition.filter import Filter, Watcher, check_watcher, forked
 from dpselect.composition.loss_table import loss_table
 from dpselect.composition.ration import Ration, RationedRun
@@ -21,8 +20,10 @@ from dpselect.composition.realised import PureFilter
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.mechanism import Noise, noise_of
 from dpselect.mechanisms.values import Clip, Clipper, OutsidePolicy
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here, process
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.ownership import owned_here, process
 from dpselect.privacy.loss import RealisedLoss
+from dpselect.rounding import in_units, left, round_up
 
 
 class PaidRuns:

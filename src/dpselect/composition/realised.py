@@ -11,11 +11,11 @@ from typing import ClassVar, NamedTuple
 
 from dpselect.checks import one, positive, probability, refuse
 from dpselect.composition.costs import Declared, in_loss, plain_cost, probabilistic_price, run_cost
-from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted
 from dpselect.privacy.loss import Loss
+from dpselect.rounding import in_units, round_down, round_up
 
 #: What must be passed to use the published filter.
 ACKNOWLEDGEMENT = "not private as claimed"

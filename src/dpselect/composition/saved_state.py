@@ -19,13 +19,13 @@ from dpselect.checks import counts, one, refuse
 from dpselect.composition import declared, realised
 from dpselect.composition.budgeted_run import RunRecord
 from dpselect.composition.costs import plain_cost
-from dpselect.composition.exact_sum import read_units
 from dpselect.composition.filter import Filter, State, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.mechanism import Noise
 from dpselect.mechanisms.values import Clipper
+from dpselect.rounding import read_units
 
 FORMAT, VERSION = "dpselect sparse vector", 1
 #: The filters of this package that have a name to be saved under.

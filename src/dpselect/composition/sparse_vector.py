@@ -17,7 +17,8 @@ from dpselect.composition.saved_state import SavedVector, signed, verified
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.values import PrivateValues
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.ownership import process
 
 _FIRST_STRIDE, _LONGEST_STRIDE = 256, 1 << 17
 

@@ -12,8 +12,8 @@ from dpselect.dataset.how_much import share
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
-from dpselect.report.rounding import no_more_than
 from dpselect.report.words import shown
+from dpselect.rounding import no_more_than
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
@@ -115,7 +115,7 @@ class Line:
 
     def _check_kinds(self) -> None:
         from dpselect.planning import Plan
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         for name, kind in (
             ("known", Known),
@@ -153,7 +153,7 @@ class Line:
 
     def stated(self, name: str) -> Fraction:
         """A number as it was given, exactly."""
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         return exact_number(name, getattr(self, name))
 

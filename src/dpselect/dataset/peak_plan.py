@@ -17,9 +17,8 @@ from dpselect.dataset.answer import AnswerPlan
 from dpselect.dataset.known import Known
 from dpselect.errors import DPSelectError, InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
-from dpselect.privacy.classical import upward
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most, no_more_than, rounded_up
+from dpselect.rounding import at_most, no_more_than, rounded_up, upward
 
 if TYPE_CHECKING:
     from dpselect.dataset.scope import Scope

@@ -14,8 +14,8 @@ from dpselect.dataset.budget import NOBODY_REMEMBERS, not_remembered
 from dpselect.errors import DPSelectError
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
-from dpselect.report.rounding import at_most
 from dpselect.report.words import f1_in_words, percent, plural
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset.watch import Watch

@@ -16,9 +16,10 @@ from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.mechanisms.mechanism import Mechanism, noise_of
 from dpselect.mechanisms.run import Run, Runs
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, check_outside
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
+from dpselect.ownership import owned_here
 from dpselect.privacy.conversions import ORDERS, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
 

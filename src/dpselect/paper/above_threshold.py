@@ -23,7 +23,7 @@ from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.zhu_wang import zhu_wang_renyi, zhu_wang_renyi_as_published
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 SENSITIVITY = 1e-3
 UNIT = QueryFamily(lower=0.0, upper=1.0, sensitivity=SENSITIVITY)

@@ -17,7 +17,7 @@ from dpselect.paper.style import COLOURS, heat_map, legend, panels, plain_log, r
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 SENSITIVITY = 1e-3
 DELTA = 1e-5

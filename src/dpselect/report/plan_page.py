@@ -14,8 +14,8 @@ from dpselect.planning.planner import Comparison
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.plots import LINES, MARKS, PALE, axes_of, rendered
 from dpselect.report.record import Entry, Finding, Report
-from dpselect.report.rounding import at_most
 from dpselect.report.words import choice_in_words, f1_in_words, family_in_words, percent
+from dpselect.rounding import at_most
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Unit:
         return f"{at_most(value * self.size)} {self.name}".rstrip()
 
 
-def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, unit: Unit = Unit()) -> Report:  # noqa: B008
+def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, unit: Unit = Unit()) -> Report:
     """The report of a comparison; nothing private is in it, because nothing private was looked at.
 
     >>> from dpselect import QueryFamily
