@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpselect import GaussianAboveThreshold, LaplaceAboveThreshold, QueryFamily, SparseVector
+from dpselect import GaussianAboveThreshold, LaplaceAboveThreshold, QueryFamily
 from dpselect.mechanisms.above_threshold import Settings
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.quantiles import NORMAL
@@ -77,9 +77,7 @@ def textbook(past: np.ndarray, future: np.ndarray, *, threshold: float, family: 
     """F1 of Laplace noise with last year's number as its cap."""
     cap = max(1, int((past >= threshold).sum()))
     watcher = LaplaceAboveThreshold.calibrated(family, threshold=threshold, epsilon=epsilon, above=cap)
-    found = SparseVector.run_many(
-        watcher, future, budget=epsilon, times=300, resample=False, entropy=SeededEntropy(5)
-    ).verdicts
+    found = watcher.run_many(future, times=300, resample=False, entropy=SeededEntropy(5)).verdicts
     claimed = (found == 1) & (np.cumsum(found == 1, axis=1) <= cap)
     hits = claimed[:, future >= threshold].sum(axis=1).astype(float)
     return float(

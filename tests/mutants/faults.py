@@ -13,7 +13,6 @@ from dataclasses import dataclass
 ATTACKS = "tests/composition/test_attacks.py"
 FILTERS = "tests/composition/test_filters.py"
 VECTORS = "tests/composition/test_sparse_vector.py"
-MANY = "tests/composition/test_many.py"
 RATION = "tests/composition/test_ration.py"
 SOUND = "tests/composition/test_soundness.py"
 INTERRUPTED = "tests/composition/test_interruptions.py"
@@ -62,7 +61,7 @@ def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = F
 
 REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
 RUN, PAID_RUN = "mechanisms/run.py", "composition/budgeted_run.py"
-MANY_FILE, PAID_RUNS = "composition/many.py", "composition/paid_runs.py"
+PAID_RUNS = "composition/paid_runs.py"
 VECTOR, CLIP = "composition/sparse_vector.py", "mechanisms/values.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
@@ -210,29 +209,6 @@ FAULTS = [
         "return worst_loss(self._price, *self._counts)",
         "return self._price(*self._counts[:2])",
         RUNS,
-    ),
-    # Many sparse vectors at once.
-    fault(
-        "many streams are asked one question too many",
-        MANY_FILE,
-        "rows = rows[below[rows] <= reach[rows]]",
-        "rows = rows[below[rows] <= reach[rows] + 1]",
-        MANY,
-    ),
-    fault(
-        "many kept thresholds are asked one question too many",
-        MANY_FILE,
-        "below <= last[above]",
-        "below <= last[above] + 1",
-        MANY,
-    ),
-    fault("thresholds are not drawn anew", MANY_FILE, "            lines.redraw(ended)\n", "", MANY),
-    fault(
-        "small payments are lost",
-        MANY_FILE,
-        "second, rest = two_sum(low, error)",
-        "second, rest = two_sum(low, 0.0 * error)",
-        MANY,
     ),
     # The cut around the threshold.
     fault(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dpselect.composition.budgeted_run import Transcript
 from dpselect.composition.filter import State, forked
-from dpselect.composition.many import run_sparse_vectors
 from dpselect.composition.paid_runs import PaidRuns
 from dpselect.composition.saved_state import SavedVector, signed, verified
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
@@ -172,9 +171,6 @@ class SparseVector(PaidRuns):
                 # Someone else took the last of the budget, or closed it, while this one was waiting.
                 return
             yield verdict
-
-    #: Many independent sparse vectors at once: :func:`~dpselect.composition.many.run_sparse_vectors`.
-    run_many = staticmethod(run_sparse_vectors)
 
     def save(self, *, key: bytes | None = None) -> str:
         """The state of the budget as JSON; :mod:`dpselect.composition.saved_state` says what its digest protects.
