@@ -61,7 +61,6 @@ def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = F
 
 REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
 RUN, PAID_RUN = "mechanisms/run.py", "composition/budgeted_run.py"
-PAID_RUNS = "composition/paid_runs.py"
 VECTOR, CLIP = "composition/sparse_vector.py", "mechanisms/values.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
@@ -156,29 +155,29 @@ FAULTS = [
     ),
     fault(
         "another's run is let go",
-        PAID_RUNS,
+        VECTOR,
         "self._run = None if self._run is run else self._run",
         "self._run = None",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
         "a new run takes the place of another's",
-        PAID_RUNS,
-        "if self._run is None and self._open and self._mode[1] is plan: run.place",
-        "if self._mode[1] is plan: run.place",
+        VECTOR,
+        "if self._run is None and self._open and self._plan is plan: run.place",
+        "if self._plan is plan: run.place",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
         "the open run is not in what was spent",
-        PAID_RUNS,
+        VECTOR,
         "return round_up(total if run is None else total + in_units(run.spent))",
         "return round_up(total)",
         VECTORS,
     ),
     fault(
         "a run is begun for a mechanism that was switched away",
-        PAID_RUNS,
-        "self._open and self._mode[1] is plan: run.place",
+        VECTOR,
+        "self._open and self._plan is plan: run.place",
         "self._open: run.place",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
