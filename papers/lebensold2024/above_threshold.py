@@ -20,7 +20,7 @@ from dpselect.privacy.conversions import ORDERS, renyi_to_approximate, renyi_to_
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.profiles import selection_epsilon
 from dpselect.privacy.zhu_wang import zhu_wang_renyi
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 from lebensold2024.as_printed import zhu_wang_renyi_as_published
 from lebensold2024.figure import Claim, Figure, Part, Row, Size, Table, generator_of, held_if
 from lebensold2024.passes import gaussian, run_curve

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, one, positive, probability, refuse, unwrap
 from dpselect.composition.costs import Declared, in_loss, plain_cost, probabilistic_price
-from dpselect.composition.exact_sum import in_units
 from dpselect.composition.filter import RunTerms, Watcher, check_watcher
 from dpselect.composition.realised import Realised, RealisedFilter
 from dpselect.privacy.conversions import orders
 from dpselect.privacy.loss import Loss
+from dpselect.rounding import in_units
 
 #: What must be passed to use the published filter.
 ACKNOWLEDGEMENT = "not private as claimed"

@@ -15,7 +15,7 @@ from dpselect.checks import FloatArray
 from dpselect.privacy.conversions import ORDERS, renyi_to_approximate
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import selection_epsilon
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 from lebensold2024.figure import Claim, Figure, Part, Row, Size, Table, held_if
 from lebensold2024.style import COLOURS, heat_map, legend, panels, plain_log, ramp
 

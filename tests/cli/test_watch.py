@@ -20,7 +20,7 @@ from dpselect.cli.stream import read_line
 from dpselect.errors import InvalidData
 from dpselect.ledger import Ledger
 from dpselect.ledger.history import history
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 COLUMNS = (
     *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),

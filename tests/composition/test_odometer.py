@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect.composition import Odometer, SparseVector
-from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.selection import Selection
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
+from dpselect.rounding import downward, in_units, left, round_up, upward
 
 DOUBLES = st.floats(min_value=0.0, max_value=1e300, allow_subnormal=True)
 
@@ -41,6 +41,15 @@ def test_what_is_left_is_rounded_down_and_fits(value: float, limit: float) -> No
     rest = left(limit, in_units(value))
     assert Fraction(rest) <= max(Fraction(0), Fraction(limit) - Fraction(value))
     assert (in_units(value) + in_units(rest) <= in_units(limit)) == (value <= limit)
+
+
+@given(value=st.one_of(st.fractions(), st.integers().map(lambda power: Fraction(1, 3) * 8 ** (power % 700))))
+@settings(deadline=None, max_examples=200)
+def test_a_fraction_is_rounded_to_either_side_by_less_than_one_step(value: Fraction) -> None:
+    for number in (value, -value):
+        down, up = downward(number), upward(number)
+        assert down <= number <= up
+        assert up == (down if down == number else math.nextafter(down, math.inf))
 
 
 def test_a_million_additions_do_not_drift() -> None:

@@ -158,8 +158,8 @@ def visit(analyst: Analyst, wanted: list[bool], forced_entropy) -> tuple[list[bo
         watcher = svt.watcher
         # What the noise was really added to, and what it would have been added to under the neighbour.
         assert len(given) == 1
-        neighbour = svt._door.admit_one(step.neighbour, threshold=step.threshold)
-        assert float(svt._door.admit_one(step.value, threshold=step.threshold)) == float(given[0])
+        neighbour = svt._plan.door.admit_one(step.neighbour, threshold=step.threshold)
+        assert float(svt._plan.door.admit_one(step.value, threshold=step.threshold)) == float(given[0])
         for chance, number in zip(chances, (given[0], neighbour), strict=True):
             chance.answer(float(number) - watcher.threshold, watcher, above)
         if len(svt.runs) > ended:

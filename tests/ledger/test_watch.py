@@ -31,7 +31,7 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.planning import Job, Plan
 from dpselect.planning.ways import Rationed
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 POSTGRESQL_IS_SLOW = True
 DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]

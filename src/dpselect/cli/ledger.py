@@ -22,8 +22,8 @@ from dpselect.cli import screen
 from dpselect.cli.numbers import Number
 from dpselect.cli.options import AsJson, ReportFile
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
-from dpselect.report.rounding import at_least, at_most
 from dpselect.report.words import plural
+from dpselect.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total

@@ -73,7 +73,7 @@ class Asked:
         """The job these options describe, on the scale of the queries, of which one is ``unit`` in the readings'."""
         from dpselect.planning.job import Job
         from dpselect.planning.knowledge import Profile
-        from dpselect.report.rounding import no_more_than
+        from dpselect.rounding import no_more_than
 
         if self.candidates is not None and (self.questions is not None or self.threshold is not None):
             raise InvalidParameter(

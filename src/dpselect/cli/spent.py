@@ -27,7 +27,7 @@ class Cost:
     charged: Callable[[], bool] = lambda: True
 
     def __str__(self) -> str:
-        from dpselect.report.rounding import at_most
+        from dpselect.rounding import at_most
 
         delta = f" up to δ = {at_most(self.loss.delta)}" if self.loss.delta else ""
         return f"ε = {at_most(self.loss.epsilon)}{delta}"

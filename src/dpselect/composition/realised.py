@@ -11,10 +11,10 @@ from typing import ClassVar, NamedTuple
 
 from dpselect.checks import one, positive, probability, refuse
 from dpselect.composition.costs import Declared, plain_cost, run_cost
-from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, Watcher, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import BudgetExhausted
+from dpselect.rounding import in_units, round_down, round_up
 
 
 @functools.lru_cache(maxsize=4096)

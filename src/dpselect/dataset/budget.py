@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpselect.checks import one, positive
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, SourceError, StateRefused
 from dpselect.files import is_there
-from dpselect.report.rounding import at_least, at_most, no_more_than
+from dpselect.rounding import at_least, at_most, no_more_than
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -53,7 +53,7 @@ class Budget:
     """
 
     def __init__(self, total: float | Fraction | None) -> None:
-        from dpselect.noise.entropy import owned_here
+        from dpselect.ownership import owned_here
 
         self.total = math.inf
         if total is not None:
@@ -67,7 +67,7 @@ class Budget:
 
     def refuse_children(self) -> None:
         """Refuses in a forked child, before it touches an engine whose threads stayed with its parent."""
-        from dpselect.noise.entropy import process
+        from dpselect.ownership import process
 
         if self._process != process():
             raise StateRefused(
@@ -76,7 +76,7 @@ class Budget:
 
     def charge(self, cost: Loss, *, parameter: str) -> None:
         """Counts an answer that is about to be drawn; a refusal names the ``parameter`` that says its cost."""
-        from dpselect.composition.exact_sum import in_units
+        from dpselect.rounding import in_units
 
         self.refuse_children()
         if cost.delta > 0 and self.total < math.inf:
@@ -91,14 +91,14 @@ class Budget:
     @property
     def spent(self) -> float:
         """What the answers so far cost, rounded up."""
-        from dpselect.composition.exact_sum import round_up
+        from dpselect.rounding import round_up
 
         return round_up(self._units)
 
     @property
     def remaining(self) -> float:
         """What is left; infinite without a limit."""
-        from dpselect.composition.exact_sum import left
+        from dpselect.rounding import left
 
         return left(self.total, self._units)
 
@@ -109,7 +109,7 @@ def open_book(place: Any, *, name: str, total: Any, described: str | None = None
         from dpselect.ledger import Ledger, Total
     except ImportError:
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
-    from dpselect.tables.question import exact_number
+    from dpselect.rounding import exact_number
 
     if isinstance(place, Ledger):
         return place

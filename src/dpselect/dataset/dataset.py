@@ -102,7 +102,7 @@ class Dataset(Facts):
         what is spent about each person as the file says who that is: that is not changed on the same ledger.
         """
         from dpselect.dataset.file import laid_over, read_file
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         written = read_file(path)
         facts = laid_over(written, changes)
@@ -338,7 +338,7 @@ def _refuse_others(written: dict[str, Any], changes: dict[str, Any]) -> None:
 def _refuse_missing(place: Any, total: Any) -> None:
     if "://" not in str(place) and not is_there(place):
         name = Path(place).name
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         made_with = "ε" if total is None else shown(exact_number("total", total))
         raise LedgerError(

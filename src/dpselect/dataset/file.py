@@ -124,7 +124,7 @@ def _check(path: Path, name: str, value: object) -> None:
 
 
 def _number(path: Path, name: str, value: int | str) -> Fraction:
-    from dpselect.tables.question import exact_number
+    from dpselect.rounding import exact_number
 
     try:
         return exact_number(name, value)
@@ -175,7 +175,7 @@ def _length(facts: Mapping[str, Any]) -> str:
 def _altered(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> str | None:
     """The first fact beside which the file's vouchers were stated and that is another one now."""
     from dpselect.dataset.facts import whole_weeks_apart
-    from dpselect.tables.question import exact_number
+    from dpselect.rounding import exact_number
 
     def same(name: str, old: Any, new: Any) -> bool:
         if name == "cap_every":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpselect.dataset.budget import refuse_unpayable
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector

@@ -11,8 +11,8 @@ from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.planning.ways import equal_part
-from dpselect.report.rounding import no_more_than
 from dpselect.report.words import shown
+from dpselect.rounding import no_more_than
 
 if TYPE_CHECKING:
     from dpselect.planning import Job, Plan, Prediction
@@ -119,7 +119,7 @@ class Line:
 
     def _check_kinds(self) -> None:
         from dpselect.planning import Plan
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         for name, kind in (
             ("known", Known),
@@ -157,7 +157,7 @@ class Line:
 
     def stated(self, name: str) -> Fraction:
         """A number as it was given, exactly."""
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         return exact_number(name, getattr(self, name))
 

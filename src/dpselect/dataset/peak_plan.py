@@ -24,9 +24,8 @@ from dpselect.planning.plan import Plan
 from dpselect.planning.planner import enough
 from dpselect.planning.prediction import Prediction, predict_choice
 from dpselect.planning.ways import OneShot, Promise, equal_part
-from dpselect.privacy.classical import upward
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most, no_more_than, rounded_up
+from dpselect.rounding import at_most, no_more_than, rounded_up, upward
 
 if TYPE_CHECKING:
     from dpselect.dataset.scope import Scope

@@ -14,8 +14,8 @@ from dpselect.dataset.budget import not_remembered
 from dpselect.mechanisms.catalogue import entry_of
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
-from dpselect.report.rounding import at_most
 from dpselect.report.words import choice_in_words, often, percent, plural
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset.peak import Peak

@@ -18,8 +18,8 @@ from dpselect.mechanisms.release import LaplaceRelease
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.planning.ways import Rationed
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import no_more_than, rounded_up
 from dpselect.report.words import plural
+from dpselect.rounding import no_more_than, rounded_up
 
 if TYPE_CHECKING:
     from dpselect.composition.filter import Filter

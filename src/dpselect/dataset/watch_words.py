@@ -17,8 +17,8 @@ from dpselect.planning.planner import enough
 from dpselect.planning.ways import Rationed
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
-from dpselect.report.rounding import at_most
 from dpselect.report.words import f1_in_words, percent, plural
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset.watch import Watch

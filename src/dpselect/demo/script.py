@@ -19,11 +19,11 @@ from dpselect.demo.city import FIRST_DAY, simulate_city
 from dpselect.errors import InvalidParameter, LedgerError, SourceError
 from dpselect.mechanisms.mechanism import Noise
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.privacy.classical import upward
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.page import write_page
 from dpselect.report.plots import svg, year_chart
 from dpselect.report.record import Finding, Report, Spending
+from dpselect.rounding import upward
 from dpselect.tables import BoundedQuery
 
 #: What is public about the city, and the two questions.

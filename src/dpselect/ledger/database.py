@@ -21,7 +21,7 @@ from sqlalchemy.pool import QueuePool
 
 from dpselect.checks import one, positive, refuse
 from dpselect.errors import LedgerError
-from dpselect.noise.entropy import owned_here, process
+from dpselect.ownership import owned_here, process
 from dpselect.secrets import shown
 
 Result = TypeVar("Result")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, positive
-from dpselect.mechanisms.above_threshold import AboveThreshold, Settings
+from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.quantiles import EXPONENTIAL, LAPLACE, Law
 from dpselect.privacy.classical import (
     TranscriptBound,
@@ -36,18 +36,10 @@ class ClassicalAboveThreshold(AboveThreshold):
 
     #: The loss of a transcript, from Δ over the scales.
     bound: ClassVar[TranscriptBound]
-    closed_form: ClassVar[bool] = True
 
     _: KW_ONLY
     scale_threshold: float
     scale_query: float
-
-    @classmethod
-    def _losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
-        """The closed form in doubles; threshold and range do not matter to it."""
-        first, second = settings.scale_threshold[:, None], settings.scale_query[:, None]
-        costs = family.sensitivity / first, family.sensitivity / second
-        return np.asarray(cls.bound(*costs, below, above, monotone=family.monotone))
 
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """Ex-post ε of a transcript with so many ⊥ and ⊤ under one threshold; arrays broadcast."""

@@ -13,8 +13,8 @@ from dpselect.planning.ways import TITLES
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.plots import LINES, MARKS, PALE, axes_of, rendered
 from dpselect.report.record import Entry, Finding, Report
-from dpselect.report.rounding import at_most
 from dpselect.report.words import choice_in_words, f1_in_words, family_in_words, percent
+from dpselect.rounding import at_most
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from dpselect import files
 from dpselect.errors import SourceError
 from dpselect.report.record import Across, Charged, Spending
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
