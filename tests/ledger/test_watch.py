@@ -359,8 +359,8 @@ class TestTable:
                 raise KeyboardInterrupt
             return found
 
-        monkeypatch.setattr(BudgetedRun, "begin", begun)
         plan = homes.plan_watch(line, homes.candidates(start=DAYS[0], end=DAYS[-1]))
+        monkeypatch.setattr(BudgetedRun, "begin", begun)
         for _ in range(3):
             with monkeypatch.context() as patched:
                 patched.setattr(Stretches, "exchange", killed)

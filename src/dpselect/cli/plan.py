@@ -165,7 +165,7 @@ class Output:
 
     Parameters
     ----------
-    contender
+    way
         Save this one instead of the best.
     only
         Tune these and no others, with commas between.
@@ -175,7 +175,7 @@ class Output:
         Draw accuracy against budget.
     """
 
-    contender: Annotated[str | None, Parameter(metavar="NAME")] = None
+    way: Annotated[str | None, Parameter(name=("--way", "--contender"), metavar="NAME")] = None
     only: Annotated[str | None, Parameter(metavar="NAME[,NAME…]")] = None
     save: Annotated[Path | None, Parameter(metavar="FILE.toml")] = None
     plot: Annotated[Path | None, Parameter(metavar="FILE.svg")] = None
@@ -244,7 +244,7 @@ def plan(
     with screen.progress("trying every way") as move:
         chosen_few = None if output.only is None else [name.strip() for name in output.only.split(",")]
         comparison = compare(wanted, ways=chosen_few, seed=seed, on_progress=move)
-    chosen = comparison.best if output.contender is None else comparison.plan(output.contender)
+    chosen = comparison.best if output.way is None else comparison.plan(output.way)
     chosen = replace(chosen, unit=None if data is None else unit.size)
     written: dict[str, Any] = {}
     if output.save is not None:
