@@ -55,7 +55,7 @@ _BEYOND = 64.0
 FARTHEST_LINE = LARGEST_MAGNITUDE // 2
 #: No rounded value is farther than this from 0, in steps; half a person's Δ is no more steps than this either.
 FARTHEST_VALUE = 2**53
-#: No distance that counts is larger, in scales: the prior makes up for 2^(d + MOST_VALUES)·(d + 1) at most (theory §14).
+#: No distance that counts is larger, in scales: a prior makes up for 2^(d + MOST_VALUES)·(d + 1) at most (theory §14).
 LARGEST_CUT = math.ceil(2 * MOST_VALUES * math.log(2.0) + math.log(MOST_VALUES + 1)) + math.ceil(_BEYOND) + 1
 # Where the noise is cut, at either of two neighbours, all values lie beyond every distance that counts, at both: only
 # then is the cut harmless (theory §14).
