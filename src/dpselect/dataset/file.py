@@ -100,7 +100,7 @@ def accepted_facts(path: Path | str) -> tuple[str, ...]:
 
 def _checked(path: Path | str) -> dict[str, Any]:
     """What stands in a data-set file, each value of the right type."""
-    place = Path(path)
+    place = files.plain_file(path)
     try:
         # Numbers stay as they were written: 0.1 is one tenth.
         found = tomllib.loads(place.read_bytes().decode("utf-8"), parse_float=str)

@@ -148,7 +148,7 @@ def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if callable(signal.getsignal(number)):
                 before[number] = signal.signal(number, hear)
     try:
