@@ -15,6 +15,7 @@ import pytest
 HANGS = 60
 TABLE = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "20"]
 TABLE += ["--from", "2013-01-01", "--to", "2013-01-10"]
+SHOPS = ["--user", "meter", "--category", "at", "--cap", "9", "--population", "9", "--value", "kwh", "--epsilon", "1"]
 
 
 @pytest.fixture
@@ -56,24 +57,7 @@ def test_a_pipe_in_place_of_a_file_is_refused_at_once(readings: Path, what: str)
         "table": ["peak", pipe, "--epsilon", "1"],
         "like": ["peak", readings, *TABLE, "--epsilon", "1", "--like", pipe, "--public"],
         "plan": ["peak", readings, *TABLE, "--plan", pipe],
-        "categories": [
-            "peak",
-            readings,
-            "--user",
-            "meter",
-            "--category",
-            "at",
-            "--categories",
-            f"@{pipe}",
-            "--cap",
-            "9",
-            "--population",
-            "9",
-            "--value",
-            "kwh",
-            "--epsilon",
-            "1",
-        ],  # fmt: skip
+        "categories": ["peak", readings, *SHOPS, "--categories", f"@{pipe}"],
         "job": ["plan", "--job", pipe],
         "describe": ["describe", pipe],
     }[what]
