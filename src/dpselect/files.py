@@ -50,6 +50,22 @@ def is_there(place: Path | str, kind: Callable[[Path], bool] = Path.exists) -> b
         return False
 
 
+def plain_file(place: Path | str) -> Path:
+    """The path of a file that is about to be read; a pipe or a device is refused, since reading it may never end.
+
+    What is not there passes: opening it says so.
+
+    >>> plain_file("/dev/null")
+    Traceback (most recent call last):
+        ...
+    dpselect.errors.SourceError: '/dev/null' is not a plain file; write what comes through it to a file first
+    """
+    path = Path(place)
+    if is_there(path) and not (is_there(path, Path.is_file) or is_there(path, Path.is_dir)):
+        raise SourceError(f"{shown(place)} is not a plain file; write what comes through it to a file first")
+    return path
+
+
 def refused_place(what: str, path: Path, why: str) -> SourceError:
     """The one line for a place that cannot be used.
 
@@ -213,7 +229,7 @@ def read_document(path: Path | str) -> dict[str, Any]:
     """A TOML document, or a JSON one where the name ends so."""
     if not isinstance(path, str | os.PathLike):
         raise refuse("path", path, "the name of a file")
-    place = Path(path)
+    place = plain_file(path)
     try:
         text = place.read_text(encoding="utf-8")
         found = json.loads(text) if place.suffix == ".json" else tomllib.loads(text)

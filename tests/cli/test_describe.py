@@ -121,7 +121,19 @@ def test_columns_formats_and_signs_are_guessed(dpselect: Run, tmp_path: Path) ->
 
 def test_the_file_it_writes_answers_and_charges_its_ledger(dpselect: Run, readings: Path) -> None:
     homes = readings.parent / "homes.toml"
-    asked = ("--from", "2013-01-01", "--to", "2013-01-31", "--unit", "kWh", "--write", homes, "--total", 3000)
+    asked = (
+        "--from",
+        "2013-01-01",
+        "--to",
+        "2013-01-31",
+        "--unit",
+        "kWh",
+        "--accept",
+        "--write",
+        homes,
+        "--total",
+        3000,
+    )
     ran = dpselect("describe", readings, *PUBLIC, *asked)
     assert ran.code == 0, ran.err
     written = tomllib.loads(homes.read_text())
@@ -156,7 +168,7 @@ def test_what_is_missing_is_asked_for_and_nothing_is_written(dpselect: Run, read
 
 def test_facts_can_be_corrected_until_something_was_asked(dpselect: Run, readings: Path) -> None:
     homes = readings.parent / "homes.toml"
-    first = ("--from", "2013-01-01", "--to", "2013-01-31", "--write", homes, "--total", 3000)
+    first = ("--from", "2013-01-01", "--to", "2013-01-31", "--accept", "--write", homes, "--total", 3000)
     assert dpselect("describe", readings, *PUBLIC, *first).code == 0
     again = dpselect("describe", homes, "--cap", 12, "--write", homes)
     assert again.code == 0, again.err
@@ -179,11 +191,13 @@ def test_facts_can_be_corrected_until_something_was_asked(dpselect: Run, reading
 
 def test_a_second_budget_for_the_same_rows_is_warned_of(dpselect: Run, readings: Path) -> None:
     for name, warned in (("homes", False), ("again", True)):
-        ran = dpselect("describe", readings, *PUBLIC, "--write", readings.parent / f"{name}.toml", "--total", 1.5)
+        ran = dpselect(
+            "describe", readings, *PUBLIC, "--accept", "--write", readings.parent / f"{name}.toml", "--total", 1.5
+        )
         assert ran.code == 0, ran.err
         assert ("homes.toml already keeps a budget for these rows" in ran.err) == warned
         assert "at most ε = 1.5 together" in ran.err
-    shared = ("--write", readings.parent / "third.toml", "--ledger", readings.parent / "homes.ledger")
+    shared = ("--accept", "--write", readings.parent / "third.toml", "--ledger", readings.parent / "homes.ledger")
     assert "already keeps a budget" not in dpselect("describe", readings, *PUBLIC, *shared).err
 
 
@@ -220,5 +234,5 @@ def test_a_broken_row_is_named_by_its_line(dpselect: Run, readings: Path) -> Non
 
 def test_midnights_are_no_news_where_the_hour_has_a_column_of_its_own(dpselect: Run, tmp_path: Path) -> None:
     rows = table(tmp_path, "meter,day,hour,kwh\na,2013-01-01,5,1\n")
-    assert "midnight" not in dpselect("describe", rows, *PUBLIC).out
+    assert "times at midnight" not in dpselect("describe", rows, *PUBLIC).out
     assert "midnight" in dpselect("describe", table(tmp_path, "meter,day,kwh\na,2013-01-01,1\n"), *PUBLIC).out

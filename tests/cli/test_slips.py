@@ -189,7 +189,7 @@ def test_another_ledger_than_the_file_names_is_told_of_and_not_made(
     dpselect: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "r.csv").write_bytes(PLAIN)
-    described = ("--cap", 10, "--population", 20, "--write", tmp_path / "r.toml", "--total", 4000)
+    described = ("--cap", 10, "--population", 20, "--accept", "--write", tmp_path / "r.toml", "--total", 4000)
     assert dpselect("describe", tmp_path / "r.csv", *described).code == 0
     asked = ("peak", tmp_path / "r.toml", "--epsilon", 2000, "--from", "2013-01-01", "--to", "2013-01-31")
     ran = dpselect(*asked, "--ledger", tmp_path / "other.ledger")

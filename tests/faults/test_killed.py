@@ -33,7 +33,7 @@ QUESTIONS = {
 #: Verb, kind of table, and whether a ledger keeps the budget.
 CASES = [("peak", "csv", False), ("peak", "parquet", True), ("peak", "sqlite", True)]
 CASES += [("watch", "csv", True), ("watch", "parquet", True), ("watch", "sqlite", False)]
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP]
 # Says "go" where signals are heeded, and "done" where they no longer matter. A shell may have started the suite with
 # interruptions ignored, which children inherit: that is taken back first.
 PROGRAM = """
@@ -153,7 +153,7 @@ def end_at_random(tables, tmp_path, case, number, seed, *, longest=3.0, reader=T
     printed = whole_lines(shown or b"")
     if number == signal.SIGKILL:
         assert child.returncode in (-signal.SIGKILL, 0, 3)
-    elif child.returncode == 130:
+    elif child.returncode == 128 + number:
         # Nothing was told, or all of it: the signal may come just after the answer was written.
         assert verb == "watch" or not printed or "answer" in printed[0]
         assert "interrupted" in told[0]
@@ -181,7 +181,10 @@ def lasts(tables, tmp_path_factory):
     return seconds
 
 
-@pytest.mark.parametrize(("case", "number"), [(CASES[0], SIGNALS[2]), (CASES[1], SIGNALS[0]), (CASES[3], SIGNALS[1])])
+@pytest.mark.parametrize(
+    ("case", "number"),
+    [(CASES[0], SIGNALS[2]), (CASES[1], SIGNALS[0]), (CASES[3], SIGNALS[1]), (CASES[2], SIGNALS[3])],
+)
 def test_a_process_ended_at_a_random_moment_says_so_in_one_line(tables, tmp_path, case, number):
     end_at_random(tables, tmp_path, case, number, 0)
 
@@ -201,7 +204,7 @@ def test_an_interruption_while_nobody_reads_leaves_a_true_ledger(tables, lasts, 
     end_at_random(tables, tmp_path, case, signal.SIGINT, seed, longest=lasts(case), reader=False)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_after_the_answer_leaves_the_answer_and_the_exit_code(tables, number):
     with start("peak", tables["csv"]) as child:
         assert child.stderr.readline() == b"go\n"
@@ -214,14 +217,14 @@ def test_a_signal_after_the_answer_leaves_the_answer_and_the_exit_code(tables, n
     assert "answer" in json.loads(out)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGHUP])
 def test_a_key_held_down_is_told_in_one_line(tables, number):
     with start("peak", tables["csv"]) as child:
         assert child.stderr.readline() == b"go\n"
         while child.poll() is None:
             child.send_signal(number)
         out, said = child.communicate()
-    assert (child.returncode, out, said.splitlines()[1:]) == (130, b"", [b"done"])
+    assert (child.returncode, out, said.splitlines()[1:]) == (128 + number, b"", [b"done"])
     assert b"interrupted" in said.splitlines()[0]
 
 
@@ -261,7 +264,7 @@ def test_a_library_that_is_deaf_is_left_after_a_while(tables):
         assert child.stderr.readline() == b"go\n"
         child.send_signal(signal.SIGTERM)
         _, said = child.communicate(timeout=HANGS)
-    assert child.returncode == 130
+    assert child.returncode == 143
     assert said == b"error: interrupted\n"
 
 

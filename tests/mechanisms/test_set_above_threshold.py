@@ -196,6 +196,23 @@ class TestRelease:
             named = found.release([max(value, family.lower)] * 2, entropy=SeededEntropy(4)).above
             assert named.tolist() == [steps < 0] * 2
 
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_noise_that_is_cut_leaves_the_line_beyond_all_values(self, monkeypatch, sign):
+        """A line at 2^62 steps with noise that is cut at -2^62 was at 0, where one person counts twice as much."""
+        found = SetAboveThreshold.calibrated(MONOTONE, threshold=0.5, epsilon=0.2, candidates=3)
+        found = dataclasses.replace(found, threshold=sign * 2.0**62 * found.grid.step)
+        cut = np.array([-sign * set_above_threshold.LARGEST_MAGNITUDE])
+        monkeypatch.setattr(set_above_threshold, "discrete_laplace", lambda *_, **__: cut)
+        seen = {tuple(found.release([0.0, 0.5, 1.0], entropy=SeededEntropy(seed)).above) for seed in range(20)}
+        assert seen == {(sign > 0,) * 3}
+
+    @pytest.mark.parametrize("prior", [(1, 1 << 20), (1 << 20, 1), (1, 1), (20, 20), (1 << 20, 1 << 20)])
+    def test_no_distance_that_counts_reaches_a_line_whose_noise_is_cut(self, prior):
+        """The bound that the assertion of the constants rests on, at the largest number of values there may be."""
+        most = set_above_threshold.Urn.of(set_above_threshold.MOST_VALUES, prior).most
+        set_above_threshold.Urn.of.cache_clear()
+        assert most <= set_above_threshold.LARGEST_CUT
+
     def test_as_many_steps_whatever_is_drawn(self):
         def steps(over, seed):
             lines = 0

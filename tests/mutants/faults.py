@@ -593,7 +593,7 @@ FAULTS = [
     fault(
         "a data set's budget counts nothing",
         BUDGET,
-        "            self._units = after\n",
+        "            self._filter.charge(cost.epsilon)\n",
         "            pass\n",
         f"{DATASET}::test_the_budget_holds_over_several_questions_and_a_refusal_costs_nothing",
     ),

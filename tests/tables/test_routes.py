@@ -255,9 +255,9 @@ def test_broken_containers_are_one_line(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "open.zip", "w") as archive:
         archive.writestr("a.csv", 'user,at,kwh\na,2013-01-01,"1\nb,2013-01-01,2\n')
     with pytest.raises(SourceError, match="open quote"):
-        open_source(tmp_path / "open.zip")
+        bounded_query(tmp_path / "open.zip", asked(), DAYS)
     with pytest.raises(SourceError, match="standard input is empty"):
-        from_stream(io.BytesIO(b" \n"))
+        open_source(from_stream(io.BytesIO(b" \n")))
 
 
 def test_a_workbook_of_several_sheets_needs_the_name_of_one(tmp_path: Path) -> None:

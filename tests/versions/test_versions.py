@@ -92,6 +92,7 @@ def command_line_alone(tmp_path_factory):
         (["describe", "x.csv"], "tables"),
         ([*PLAN, "--plot", "plan.svg"], "plots"),
         (["ledger", "show", "books.sqlite"], "ledger"),
+        (["ledger", "create", "books.sqlite", "--dataset", "homes", "--total", "1"], "ledger"),
     ],
 )
 def test_the_command_line_alone_names_the_extra_that_is_missing(command_line_alone, arguments, extra):
@@ -117,3 +118,25 @@ def test_the_command_line_alone_costs_and_calibrates(command_line_alone, command
     known = ["--candidates", "9", "--sensitivity", "1/10"]
     ran = subprocess.run([program, command, *known, *given], capture_output=True, text=True, cwd=folder)
     assert ran.returncode == 0, ran.stderr
+
+
+POLARS_ALONE = """
+import dpselect as dp, polars
+rows = polars.DataFrame({"meter": ["a", "b"], "at": ["2013-01-02"] * 2, "kwh": [9.0, 8.0]})
+facts = dict(user="meter", time="at", value="kwh", cap=10, population=2, backend="polars")
+print(dp.Dataset(rows, **facts).peak(epsilon=1000, start="2013-01-01", end="2013-01-03").label)
+"""
+
+
+def test_polars_needs_no_other_extra(tmp_path):
+    found = environment(tmp_path / "venv", "3.11", f"{ROOT}[polars]")
+    ran = subprocess.run([found, "-c", POLARS_ALONE], capture_output=True, text=True, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "2013-01-02\n"), ran.stderr
+
+
+def test_the_package_names_its_licence(tmp_path):
+    found = environment(tmp_path / "venv", "3.11", str(ROOT))
+    script = "from importlib.metadata import metadata; m = metadata('dpselect'); "
+    script += "print(m['License-Expression'], m['License-File'], m['Author'])"
+    ran = subprocess.run([found, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.stdout == "Apache-2.0 LICENSE dpselect contributors\n", ran.stderr

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _LEAST_MEMORY = 2560 * 2**20
 #: Seconds between being asked to end and ending in any case.
 _PATIENCE = 8
+#: Signals that ask a program to end: Ctrl-C, kill, and a terminal or connection that is closed.
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: The exit code, once all was said; empty before.
 _said: list[int] = []
 #: The signal that interrupted; empty before.
@@ -27,9 +30,10 @@ _heard: list[int] = []
 
 def _prepare_process() -> str | None:
     """What concerns the whole process: being ended politely, and little memory; a line where it cannot go on."""
-    signal.signal(signal.SIGTERM, _interrupt_once)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may have it ignored
-        signal.signal(signal.SIGINT, _interrupt_once)
+    for number in _ENDING:
+        # A shell may have it ignored for a command in the background, and nohup does.
+        if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt_once)
     _leave_in_the_end()
     _keep_tracebacks_back()
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -50,18 +54,24 @@ def _leave_in_the_end() -> None:
     signal.set_wakeup_fd(there, warn_on_full_buffer=False)
 
     def wait() -> None:
-        while os.read(here, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
+        while (number := os.read(here, 1)[0]) not in _ENDING:
             pass
         time.sleep(_PATIENCE)
         if not _said:
-            os.write(2, b"error: interrupted\n")
-        os._exit(_said[0] if _said else 130)
+            with suppress(OSError):
+                os.write(2, b"error: interrupted\n")
+        os._exit(_said[0] if _said else 128 + number)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
+def _interrupted() -> int:
+    """The exit code of a command that a signal ended: 128 and the signal's number; Ctrl-C where nobody knows."""
+    return 128 + (_heard[0] if _heard else signal.SIGINT)
+
+
 def _interrupt_once(number: int, _: object) -> None:
-    """Ctrl-C, or being asked to end. Held down, it would interrupt what tells of it, until Python tells in its way."""
+    """A signal that asks to end. Held down, it would interrupt what tells of it, until Python tells in its way."""
     if not _heard:
         _heard.append(number)
         raise KeyboardInterrupt
@@ -96,11 +106,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``dpselect`` and return its exit code.
 
     0 done, 1 a fault of this program, 2 bad input (one line says what to change), 3 the budget ran out, 4 the output
-    could not be written, 130 interrupted, 141 the reader of the output went away.
+    could not be written, 141 the reader of the output went away; 128 and the number of the signal that ended it: 130
+    by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
     """
     if arguments is not None:
         return _run_or_leave(list(arguments))
-    code = 130
+    code = None
     try:
         if told := _prepare_process():
             print(told, file=sys.stderr)
@@ -108,26 +119,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run_or_leave(sys.argv[1:])
         _stand_by(code)
     except KeyboardInterrupt:
-        if code == 130:  # before anything was asked, or while an earlier interruption was being told
-            print("error: interrupted", file=sys.stderr)
+        if code is None:  # before anything was asked, or while an earlier interruption was being told
+            code = _say_interrupted()
         _stand_by(code)
     return code
 
 
 def _stand_by(code: int) -> None:
     """The answer is out and its exit code stands: a signal while the libraries close down changes neither."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
     _said.append(code)
 
 
 def _run_or_leave(arguments: list[str]) -> int:
     try:
-        return _run(arguments)
+        code = _run(arguments)
+        return _interrupted() if code == 128 + signal.SIGINT else code
     except KeyboardInterrupt:
         # While the modules were loading, or while an earlier interruption was being told.
+        return _say_interrupted()
+
+
+def _say_interrupted() -> int:
+    with suppress(OSError):  # the terminal may be gone
         print("error: interrupted", file=sys.stderr)
-        return 130
+    return _interrupted()
 
 
 def _run(arguments: list[str]) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +18,7 @@ from dpselect.cli.options import AsJson
 from dpselect.cli.table import Categories, Data, Periods, Table, places, standard_input
 from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.files import is_there
+from dpselect.secrets import without_secrets
 
 if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
@@ -29,9 +33,12 @@ class Kept:
     ----------
     write
         Write the data-set file that later commands take in place of these options.
+    accept
+        With --write: also write the facts that were guessed from the rows. The file is public, and marks them.
     """
 
     write: Annotated[Path | None, Parameter(metavar="homes.toml")] = None
+    accept: bool = False
 
 
 def describe(
@@ -46,10 +53,15 @@ def describe(
 ) -> None:
     """Look at a table before anything is spent: what can be read, what looks wrong, and which option fixes it.
 
-    What is shown is exact, for the curator only. Columns and formats that are not named are guessed:
+    What is shown is exact, for the curator only. Columns and formats that are not named are guessed from the rows:
 
       $ dpselect describe readings.csv --cap 50 --population 5566 --unit kWh
-        --from 2013-01-01 --to 2013-12-31 --write homes.toml --total 2
+        --from 2013-01-01 --to 2013-12-31
+
+    Then write the facts down. The file is public, so a guess is written only with --accept, or once it is typed:
+
+      $ dpselect describe readings.csv --cap 50 --population 5566 --unit kWh
+        --from 2013-01-01 --to 2013-12-31 --accept --write homes.toml --total 2
 
       $ dpselect peak homes.toml --epsilon 0.1
 
@@ -58,11 +70,12 @@ def describe(
     In Python: dp.Dataset("readings.csv", …).describe().
     """
     from dpselect.dataset.describe import describe as look
-    from dpselect.dataset.file import is_file, laid_over, read_file
+    from dpselect.dataset.file import accepted_facts, is_file, laid_over, read_file
 
     facts: dict[str, Any] = {}
+    named, earlier = data, tuple[str, ...]()
     if is_file(data):
-        facts = read_file(data)  # type: ignore[arg-type]
+        facts, earlier = read_file(data), accepted_facts(data)  # type: ignore[arg-type]
         data = facts.pop("source")
     changes = table.given() | {
         name: value
@@ -81,15 +94,54 @@ def describe(
         raise InvalidParameter(
             "‹total› and ‹ledger› need ‹write›, the data-set file that names them", parameter="write"
         )
+    if kept.write is None and kept.accept:
+        raise InvalidParameter("‹accept› needs ‹write›, the data-set file that takes the guesses", parameter="write")
     with screen.progress("Looking at the rows") as move:
         found = look(standard_input(table.delimiter) if data == "-" else data, progress=move, **facts)
-    _show(found, as_json=as_json)
-    place = kept.write or _asked(data, found, as_json=as_json)
+    next_command = None
+    if data != "-" and (kept.write is None or (found.guessed and not kept.accept)):
+        typed = changes if categories.categories is None else changes | {"categories": categories.categories}
+        next_command = _next(named, typed, found, write=kept.write)
+    _show(found, next_command, as_json=as_json)
+    place, accepted = kept.write, kept.accept
+    if place is None:
+        place = _asked(data, found, as_json=as_json)
+        accepted = place is not None  # whoever names a file has read the guesses above the question
     if place is not None:
-        _keep(place, data, found, ledger=ledger, total=total)
+        marked = {name for name in earlier if name not in changes and name in facts} | set(found.guessed)
+        unaccepted = () if accepted else found.guessed
+        _keep(place, data, found, ledger=ledger, total=total, accepted=sorted(marked), unaccepted=unaccepted)
 
 
-def _show(found: Description, *, as_json: bool) -> None:
+def _listed(names: Sequence[str]) -> str:
+    """``‹user›, ‹time› and ‹value›``."""
+    *first, last = (f"‹{name}›" for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _next(data: str | tuple[str, ...], changes: Mapping[str, Any], found: Description, *, write: Path | None) -> str:
+    """The command that writes the file, with what was typed, what was guessed, and what is missing in capitals."""
+    from dpselect.cli.application import option_words
+    from dpselect.cli.demo import program
+    from dpselect.report.words import shown
+
+    word = option_words(["describe"])
+    guessed = {name: found.facts[name] for name in found.guessed}
+    missing = {name: name.upper() for name in found.missing}
+    options: list[str] = []
+    given: dict[str, Any] = {**changes, **guessed, **missing}
+    for name, value in given.items():
+        text = shown(value) if isinstance(value, Fraction) else str(value)
+        options += [word(name)] if value is True else [word(name), shlex.quote(text)]
+    first = Path(places(data)[0])
+    place = write or (
+        first if str(first).endswith(".toml") else Path(first.name.split(".")[0] or "data").with_suffix(".toml")
+    )
+    named = [shlex.quote(one) for one in places(data)]
+    return without_secrets(" ".join([program(), "describe", *named, *options, "--write", shlex.quote(str(place))]))
+
+
+def _show(found: Description, next_command: str | None, *, as_json: bool) -> None:
     from dpselect.cli.application import option_words
     from dpselect.errors import DPSelectError
 
@@ -106,6 +158,7 @@ def _show(found: Description, *, as_json: bool) -> None:
                 "guessed": list(found.guessed),
                 "counts": found.counts,
                 "remarks": [{"text": text, "option": name and word(name)} for text, name in told],
+                **({} if next_command is None else {"next": next_command}),
             }
         )
         return
@@ -115,6 +168,8 @@ def _show(found: Description, *, as_json: bool) -> None:
         screen.notice(f"! {text}")
     if not told:
         screen.notice("Nothing looks wrong.", style="green")
+    if next_command is not None:
+        print(f"To write these facts to a data-set file, check them and type:\n  {next_command}")
 
 
 def _asked(data: Any, found: Description, *, as_json: bool) -> Path | None:
@@ -122,13 +177,23 @@ def _asked(data: Any, found: Description, *, as_json: bool) -> Path | None:
     if as_json or data == "-" or found.missing or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     name = Path(str(data)).name.split(".")[0] or "data"
+    guesses = ", and accept the guessed ones," if found.guessed else ""
     answer = input(
-        f"Write these facts to a data-set file? Its name, or nothing to leave it [e.g. {name}.toml]: "
+        f"Write these facts{guesses} to a data-set file? Its name, or nothing to leave it [e.g. {name}.toml]: "
     ).strip()
     return Path(answer) if answer else None
 
 
-def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any) -> None:
+def _keep(
+    place: Path,
+    data: Any,
+    found: Description,
+    *,
+    ledger: Any,
+    total: Any,
+    accepted: Sequence[str],
+    unaccepted: Sequence[str],
+) -> None:
     from dpselect import files
     from dpselect.dataset.budget import left_of, open_book
     from dpselect.dataset.file import FILE, write_file
@@ -143,6 +208,12 @@ def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any
         raise InvalidParameter(
             f"nothing was written: without {lacking} nothing can be asked; give what is missing and describe it again",
             parameter="write",
+        )
+    if unaccepted:
+        raise InvalidParameter(
+            f"nothing was written: {_listed(unaccepted)} {'were' if len(unaccepted) > 1 else 'was'} guessed from the "
+            "rows, and the file is public: check the guesses above, then add ‹accept›, or type what is right",
+            parameter="accept",
         )
     files.check(place, FILE, inputs=places(data))
     if place.exists():
@@ -160,7 +231,7 @@ def _keep(place: Path, data: Any, found: Description, *, ledger: Any, total: Any
         facts |= {"ledger": where, "total": total}
     elif ledger is not None:
         facts["ledger"] = ledger
-    written = write_file(place, facts)
+    written = write_file(place, facts, accepted=accepted)
     screen.notice(f"Wrote: {written}", style="green")
     if total is not None:
         spent = "" if left is None else f"; {left} is left"

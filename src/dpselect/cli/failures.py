@@ -28,6 +28,9 @@ _MEANT = {"watch": ("--epsilon", "--budget"), "peak": ("--budget", "--epsilon")}
 #: Said where an answer may have been drawn that nobody saw.
 SPENT = "the answer may have been drawn: count its cost as spent"
 
+#: A narrower line takes no name in one piece, and one of no width takes nothing: an answer would be paid for and lost.
+_LEAST_WIDTH = 40
+
 DONE, FAULT, BAD_INPUT, BUDGET_EXHAUSTED, NOT_WRITTEN, INTERRUPTED, NO_READER = 0, 1, 2, 3, 4, 130, 141
 
 
@@ -195,6 +198,8 @@ def _prepare() -> bool:
     """Makes both streams take any text, as UTF-8; whether there is a standard output at all."""
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < _LEAST_WIDTH:
+        os.environ["COLUMNS"] = str(_LEAST_WIDTH)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # In the C locale ε would end the program after the answer was paid for.
@@ -238,6 +243,9 @@ _EXTRAS = {
     "pyarrow": "tables",
     "polars": "polars",
     "pyspark": "spark",
+    "python_calamine": "excel",
+    "sqlalchemy": "ledger",
+    "psycopg": "ledger",
     "pandas": "paper",
     "mpmath": "paper",
     "pooch": "paper",

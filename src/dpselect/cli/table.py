@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 
 from dpselect.cli.numbers import Count, Number
 from dpselect.errors import InvalidParameter, SourceError
-from dpselect.files import is_there
+from dpselect.files import is_there, plain_file
 
 if TYPE_CHECKING:
     from dpselect.cli.options import Run
@@ -227,7 +226,7 @@ class Categories:
         if not self.categories.startswith("@"):
             return [name.strip() for name in self.categories.split(",")]
         try:
-            lines = Path(self.categories[1:]).read_text(encoding="utf-8").splitlines()
+            lines = plain_file(self.categories[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
             raise SourceError(f"cannot read the categories in {self.categories[1:]!r}; check the path") from None
         names = [line.strip() for line in lines if line.strip()]

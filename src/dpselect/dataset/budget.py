@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-import threading
+import sys
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dpselect.checks import one, positive
+from dpselect.composition.realised import PureFilter
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, SourceError, StateRefused
 from dpselect.files import is_there
+from dpselect.ownership import owned_here, process
 from dpselect.rounding import at_least, at_most, no_more_than
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ def not_remembered(budget: Budget) -> str:
 class Budget:
     """A limit on the sum of pure ε, for as long as this object lives. What does not fit is refused and costs nothing.
 
+    It is a :class:`~dpselect.composition.realised.PureFilter` with messages for people who ask a data set: checking and
+    counting happen there, in one step. A copy is the same budget, and it cannot be pickled.
+
     >>> budget = Budget(1.0)
     >>> from dpselect.privacy.loss import Loss
     >>> budget.charge(Loss(epsilon=0.75), parameter="epsilon")
@@ -53,22 +58,25 @@ class Budget:
     """
 
     def __init__(self, total: float | Fraction | None) -> None:
-        from dpselect.ownership import owned_here
-
         self.total = math.inf
         if total is not None:
             one(positive, "total", total)
             self.total = no_more_than(total)
-        #: What was charged, in multiples of 2^-1074.
-        self._units = 0
-        # A signal handler may ask while a charge is under way; a forked child has no share in its parent's budget.
-        self._lock = threading.RLock()
+        # Without a total the largest double stands in: what was spent is added up all the same.
+        self._filter = PureFilter(min(self.total, sys.float_info.max))
         self._process = owned_here(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __reduce__(self) -> str:
+        raise StateRefused("a budget is not pickled, since a second one would be spent as well; keep a ledger instead")
 
     def refuse_children(self) -> None:
         """Refuses in a forked child, before it touches an engine whose threads stayed with its parent."""
-        from dpselect.ownership import process
-
         if self._process != process():
             raise StateRefused(
                 "this budget belongs to the process that made it; ask there, or keep a ledger, which processes share"
@@ -76,31 +84,25 @@ class Budget:
 
     def charge(self, cost: Loss, *, parameter: str) -> None:
         """Counts an answer that is about to be drawn; a refusal names the ``parameter`` that says its cost."""
-        from dpselect.rounding import in_units
-
         self.refuse_children()
         if cost.delta > 0 and self.total < math.inf:
             raise InvalidParameter(_NO_DELTA.format("this data set's"), parameter="delta")
-        with self._lock:
-            after = self._units + in_units(cost.epsilon)
-            if after > in_units(self.total):
-                told, spent = f"{at_least(self.remaining)} of {at_most(self.total)} is left", self.spent
-                raise _too_little(cost.epsilon, told, parameter, most=self.remaining, spent=spent, budget=self.total)
-            self._units = after
+        try:
+            self._filter.charge(cost.epsilon)
+        except BudgetExhausted:
+            told, spent = f"{at_least(self.remaining)} of {at_most(self.total)} is left", self.spent
+            most = self.remaining
+            raise _too_little(cost.epsilon, told, parameter, most=most, spent=spent, budget=self.total) from None
 
     @property
     def spent(self) -> float:
         """What the answers so far cost, rounded up."""
-        from dpselect.rounding import round_up
-
-        return round_up(self._units)
+        return self._filter.spent
 
     @property
     def remaining(self) -> float:
         """What is left; infinite without a limit."""
-        from dpselect.rounding import left
-
-        return left(self.total, self._units)
+        return math.inf if math.isinf(self.total) else self._filter.remaining
 
 
 def open_book(place: Any, *, name: str, total: Any, described: str | None = None) -> Ledger:

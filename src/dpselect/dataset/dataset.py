@@ -39,6 +39,11 @@ _PEAK = ("epsilon", "goal", "top", "how_much", "mechanism", "between", "like", "
 _WATCH = ("threshold", "budget", "known", "how_much", "line", "anyway", "key", "afresh")
 
 
+#: Stands for a budget that is made with the data set. No value that a caller has: a copy of a data set, with whatever
+#: changes, goes on with the budget there is.
+_FRESH: Any = object()
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Dataset(Facts):
     """Where the rows are, what is public about them, and what may be spent.
@@ -74,14 +79,14 @@ class Dataset(Facts):
     entropy: Entropy | None = None
     ledger: Any = None
     #: What was spent; a copy with other facts (``dataclasses.replace``) goes on with the same.
-    budget: Budget = field(default=None, compare=False)  # type: ignore[assignment]
+    budget: Budget = field(default=_FRESH, compare=False)
     #: What the data-set file is called, and with it the data set in its ledger; None where there is no such file.
     described: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         kept: Any = self.budget
         allowed = Budget(None if self.ledger is not None else self.total)
-        if kept is None:
+        if kept is _FRESH:
             object.__setattr__(self, "budget", allowed)
         elif not isinstance(kept, Budget) or kept.total != allowed.total:
             raise InvalidParameter(

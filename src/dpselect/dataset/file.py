@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -59,7 +59,12 @@ FACTS: dict[str, str] = {
     "categories": "The public list of categories.",
     "ledger": "The ledger that remembers what was spent, beside this file; charged before the rows are read.",
     "total": "The most all answers together may ever cost (ε), as chosen when the ledger was made.",
+    "accepted": "The facts above that dpselect describe read off the rows and the curator accepted (--accept). All\n"
+    "others were typed.",
 }
+#: What a file says about its own facts: for whoever reads or rewrites the file, not for a data set.
+_ABOUT_FACTS = "accepted"
+_LISTS = ("categories", _ABOUT_FACTS)
 _FLAGS, _COUNTS = ("wide", "monotone"), ("population", "grid")
 _NUMBERS = ("cap", "maximum", "sensitivity", "total")
 #: What a curator vouches for of a series already added up, and what it is vouched for about: all of it goes together.
@@ -77,7 +82,25 @@ def is_file(place: object) -> bool:
 
 def read_file(path: Path | str) -> dict[str, Any]:
     """The facts in a data-set file, as a :class:`~dpselect.Dataset` takes them; places made whole."""
-    place = Path(path)
+    place, found = Path(path), _checked(path)
+    if "rows" not in found:
+        raise SourceError(f'the data-set file {shown(path)} must say where the rows are: rows = "readings.csv"')
+    facts = {name: value for name, value in found.items() if name not in ("rows", _ABOUT_FACTS)}
+    facts |= {name: _number(place, name, facts[name]) for name in _NUMBERS if name in facts}
+    facts["source"] = _places(place, "rows", found["rows"])
+    if "ledger" in facts:
+        facts["ledger"] = _places(place, "ledger", facts["ledger"])
+    return facts
+
+
+def accepted_facts(path: Path | str) -> tuple[str, ...]:
+    """The facts in a data-set file that were read off the rows and accepted; all others were typed."""
+    return tuple(_checked(path).get(_ABOUT_FACTS, ()))
+
+
+def _checked(path: Path | str) -> dict[str, Any]:
+    """What stands in a data-set file, each value of the right type."""
+    place = files.plain_file(path)
     try:
         # Numbers stay as they were written: 0.1 is one tenth.
         found = tomllib.loads(place.read_bytes().decode("utf-8"), parse_float=str)
@@ -92,14 +115,7 @@ def read_file(path: Path | str) -> dict[str, Any]:
     found = {name: value.isoformat() if isinstance(value, date) else value for name, value in found.items()}
     for name, value in found.items():
         _check(place, name, value)
-    if "rows" not in found:
-        raise SourceError(f'the data-set file {shown(path)} must say where the rows are: rows = "readings.csv"')
-    facts = {name: value for name, value in found.items() if name != "rows"}
-    facts |= {name: _number(place, name, facts[name]) for name in _NUMBERS if name in facts}
-    facts["source"] = _places(place, "rows", found["rows"])
-    if "ledger" in facts:
-        facts["ledger"] = _places(place, "ledger", facts["ledger"])
-    return facts
+    return found
 
 
 def _check(path: Path, name: str, value: object) -> None:
@@ -109,7 +125,7 @@ def _check(path: Path, name: str, value: object) -> None:
         raise SourceError(f"{where} nothing is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     texts = isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
     number = isinstance(value, int | str) and not isinstance(value, bool)
-    if name == "categories":
+    if name in _LISTS:
         fits, rule = texts, "a list of texts"
     elif name in _FLAGS:
         fits, rule = isinstance(value, bool), "true or false"
@@ -239,8 +255,11 @@ def _refuse_secrets(name: str, address: str) -> None:
         )
 
 
-def write_file(path: Path | str, facts: Mapping[str, Any]) -> Path:
+def write_file(path: Path | str, facts: Mapping[str, Any], *, accepted: Sequence[str] = ()) -> Path:
     """Writes a data-set file, every fact under a comment that explains it; a file of another kind is left alone.
+
+    ``accepted`` names the facts that were read off the rows and that the curator accepted. The file is public, so what
+    was read off the rows and not accepted must not be among the ``facts``.
 
     Examples
     --------
@@ -252,11 +271,13 @@ def write_file(path: Path | str, facts: Mapping[str, Any]) -> Path:
      meter
     """
     place = Path(path)
-    return files.write(place, file_text(place, facts), FILE)
+    return files.write(place, file_text(place, facts, accepted=accepted), FILE)
 
 
-def file_text(path: Path, facts: Mapping[str, Any]) -> str:
+def file_text(path: Path, facts: Mapping[str, Any], *, accepted: Sequence[str] = ()) -> str:
     """What a data-set file says."""
+    if accepted:
+        facts = {**facts, _ABOUT_FACTS: [name for name in FACTS if name in accepted]}
     given = {("rows" if name == "source" else name): value for name, value in facts.items() if value is not None}
     lines = [f"{_FIRST_LINE}everything here is public. Change what is not so, and ask:", *_examples(path.name, given)]
     for name, told in FACTS.items():

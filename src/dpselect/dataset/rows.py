@@ -20,7 +20,7 @@ def check(scope: Scope) -> None:
 
     dataset = scope.dataset
     dataset.refuse_children()
-    table = _open(dataset)
+    table = _open(scope)
     if dataset.is_series:
         check_columns(table, [dataset.place, dataset.value])
     else:
@@ -87,23 +87,42 @@ def read(scope: Scope, *, progress: Callable[[float], None] | None = None) -> Bo
     """The private queries, one for each candidate. Not an answer: nothing protects them."""
     from dpselect.tables import bounded_query
 
-    table = _open(scope.dataset)
+    table = _open(scope)
     if scope.dataset.is_series:
         return scope.series(table)
     return bounded_query(table, scope.question, scope.candidates, progress=progress)
 
 
-def _open(dataset: Dataset) -> Any:
-    """The table, as Ibis sees it; nothing is read yet beyond names and types."""
+def _open(scope: Scope) -> Any:
+    """The table, as Ibis sees it. No row is read: names of columns that stand in the rows are those of the question."""
     from dpselect.tables.rows import with_hours
+    from dpselect.tables.wide import stated_columns
 
-    table = open_table(dataset.source, backend=dataset.backend, table=dataset.table, delimiter=dataset.delimiter)
+    dataset = scope.dataset
+    if dataset.is_series:
+        used: tuple[str | None, ...] = (dataset.place, dataset.value, dataset.hour)
+    else:
+        used = (*stated_columns(scope.question, scope.candidates), dataset.hour)
+    table = open_table(
+        dataset.source,
+        backend=dataset.backend,
+        table=dataset.table,
+        delimiter=dataset.delimiter,
+        columns=[name for name in dict.fromkeys(used) if name],
+    )
     return table if dataset.hour is None else with_hours(table, date=dataset.time or "", hour=dataset.hour)
 
 
-def open_table(source: Any, *, backend: str | None, table: str | None, delimiter: str | None) -> Any:
-    """The table where it is, its columns as they are."""
+def open_table(
+    source: Any,
+    *,
+    backend: str | None,
+    table: str | None,
+    delimiter: str | None,
+    columns: Sequence[str] | None = None,
+) -> Any:
+    """The table where it is. Without ``columns`` rows may be read to find their names: for the curator alone."""
     from dpselect.tables import open_source
 
     between = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-    return open_source(source, backend=backend or "duckdb", table=table, delimiter=between)
+    return open_source(source, backend=backend or "duckdb", table=table, delimiter=between, columns=columns)

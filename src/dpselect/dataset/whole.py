@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable
 from fractions import Fraction
@@ -57,7 +58,9 @@ class WholeVector:
         self.watcher: Any = watcher
         self._threshold, self._count, self._entropy = threshold, count, entropy
         self._epsilon = float(watcher.epsilon(count))
-        self._asked = 0
+        #: The places that are paid for and not taken yet. Taking one is a single call, which no signal handler can
+        #: divide: a place is never taken twice, and no more are taken than there are.
+        self._places = iter(range(count))
         #: Where all values are, if they are there: looked at when the first question is asked, and all are answered.
         self.all_values: Callable[[], Any] | None = None
         self._above: NDArray[np.bool_] | None = None
@@ -68,6 +71,11 @@ class WholeVector:
 
     def __reduce__(self) -> str:
         raise StateRefused("a watch that is paid for as a whole is not copied or pickled: its copy would answer again")
+
+    @property
+    def _asked(self) -> int:
+        """How many places were taken."""
+        return self._count - operator.length_hint(self._places)
 
     @property
     def spent(self) -> float:
@@ -94,18 +102,19 @@ class WholeVector:
     def _ask(self, value: float | Fraction) -> Verdict:
         if not self._open:
             raise StateRefused("this watch is closed; nothing more can be asked")
-        if not self.can_ask:
+        # Counted before it is drawn: whatever interrupts it, no more values are released than are paid for.
+        place = next(self._places, None)
+        if place is None:
             raise BudgetExhausted(
                 f"all {self._count} questions that were paid for are answered; nothing was spent on this one",
                 spent=self.spent,
                 budget=self._epsilon,
                 next_cost=self._epsilon,
             )
-        # Counted before it is drawn: whatever interrupts it, no more values are released than are paid for.
-        place, self._asked = self._asked, self._asked + 1
         if self.all_values is not None:
-            if self._above is None:
-                self._above = self._draw(self.all_values())
+            above = self._above if self._above is not None else self._draw(self.all_values())
+            # In one step: where a signal handler has drawn in the meantime, that set is the answer and this one is not.
+            if self._above is None: self._above = above  # noqa: E701 # fmt: skip
             return Verdict.ABOVE if self._above[place] else Verdict.BELOW
         if self.needs_all:
             raise StateRefused("this answers all questions at once: give it all values, or plan for a stream")

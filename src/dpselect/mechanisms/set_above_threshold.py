@@ -52,6 +52,17 @@ EVEN = (20, 20)
 MOST_VALUES = 1 << 20
 #: Sets that are wrong by more than their prior can make up for, and this much more, are all alike.
 _BEYOND = 64.0
+#: Where the line is cut before its noise is added, in steps; the noise is cut at LARGEST_MAGNITUDE.
+FARTHEST_LINE = LARGEST_MAGNITUDE // 2
+#: No rounded value is farther than this from 0, in steps; half a person's Δ is no more steps than this either.
+FARTHEST_VALUE = 2**53
+#: No distance that counts is larger, in scales: a prior makes up for 2^(d + MOST_VALUES)·(d + 1) at most (theory §14).
+LARGEST_CUT = math.ceil(2 * MOST_VALUES * math.log(2.0) + math.log(MOST_VALUES + 1)) + math.ceil(_BEYOND) + 1
+# Where the noise is cut, at either of two neighbours, all values lie beyond every distance that counts, at both: only
+# then is the cut harmless (theory §14).
+assert LARGEST_MAGNITUDE - FARTHEST_LINE - 2 * FARTHEST_VALUE > LARGEST_CUT * LARGEST_SCALE  # noqa: S101
+# And differences of a value and the line fit 64 bits.
+assert LARGEST_MAGNITUDE + FARTHEST_LINE + FARTHEST_VALUE < 2**63  # noqa: S101
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,10 +215,11 @@ class SetAboveThreshold(Mechanism):
         # The cost comes first: if it cannot be stated, nothing is drawn.
         loss = Loss(epsilon=self.epsilon(len(admitted)))
         level = math.floor(grid.in_steps(self.threshold) + Fraction(1, 2))
+        # Public, so it may be cut. Cut after the noise was added, a line at 2^62 with noise of -2^62 would be at 0.
+        level = max(-FARTHEST_LINE, min(level, FARTHEST_LINE))
         if self.scale_threshold:
             level += int(discrete_laplace(1, scale=grid.in_steps(self.scale_threshold), entropy=entropy)[0])
-        # No value is beyond 2^53 steps. Cut here, differences fit 64 bits, and all of them are far beyond what counts.
-        over = grid.round(admitted) - max(-LARGEST_MAGNITUDE, min(level, LARGEST_MAGNITUDE))
+        over = grid.round(admitted) - level
         above = _draw(over, scale=float(grid.in_steps(self.scale)), prior=self.prior, entropy=entropy)
         return Crossings(above=above, loss=loss, noise=kind)
 

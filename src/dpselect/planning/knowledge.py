@@ -17,6 +17,7 @@ import numpy as np
 
 from dpselect.checks import FloatArray, finite, positive, refuse
 from dpselect.errors import NotPublic, SourceError
+from dpselect.files import plain_file
 from dpselect.mechanisms.selection import Goal
 from dpselect.privacy.family import QueryFamily
 from dpselect.secrets import shown
@@ -278,7 +279,7 @@ def read_profile(path: Path | str, *, public: bool, column: str | None = None, m
         raise NotPublic(_NOT_PUBLIC)
     if not isinstance(path, str | Path):
         raise refuse("path", path, "the name of a file")
-    place = Path(path)
+    place = plain_file(path)
     try:
         text = place.read_text(encoding="utf-8-sig")
         values = _numbers_in(text, column=column, is_json=place.suffix == ".json")

@@ -20,6 +20,7 @@ from dpselect.tables.question import Question
 from dpselect.tables.readings import contributions
 from dpselect.tables.rows import slot_keys, slotted_rows
 from dpselect.tables.source import open_source
+from dpselect.tables.wide import stated_columns
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -130,7 +131,7 @@ def bounded_query(
     """
     if not isinstance(question, Question):
         raise InvalidParameter(f"question must be a Question; got {type(question).__name__}")
-    table = open_source(source)
+    table = open_source(source, columns=stated_columns(question, candidates))
     totals_asked = candidate_totals(table, question, candidates)
     refuse_merged_persons(table, question.user)
     with watched(table, progress):

@@ -93,10 +93,11 @@ def make_on_demand(connection: Any, name: str, make: Callable[[], object]) -> No
         def first(expression: Expression) -> None:
             import ibis.expr.operations as ops
 
-            for table in expression.op().find(ops.DatabaseTable):
-                if (how := waiting.get(table.name)) is not None:
-                    how()
-                    del waiting[table.name]
+            named = {table.name for table in expression.op().find(ops.DatabaseTable)}
+            written = [query.query for query in expression.op().find(ops.SQLQueryResult)]
+            for name in [one for one in waiting if one in named or any(one in query for query in written)]:
+                waiting[name]()
+                del waiting[name]
             before(expression)
 
         connection._run_pre_execute_hooks = first
@@ -147,7 +148,7 @@ def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if callable(signal.getsignal(number)):
                 before[number] = signal.signal(number, hear)
     try:

@@ -83,7 +83,7 @@ def series_query(
         raise refuse("maximum", maximum, "positive")
     choice("decimal", decimal, DecimalSign)
     delta = _declared(top, population, sensitivity)
-    table = open_source(source)
+    table = open_source(source, columns=(time, value))
     check_columns(table, [time, value])
     with engine_failures("reading the series"):
         stamp, number = bytewise(table[time]), bytewise(table[value])

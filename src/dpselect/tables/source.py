@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping
-from datetime import date, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,11 @@ from dpselect.tables.engines import (
     refuse_untyped,
 )
 from dpselect.tables.failures import BROKEN_FILE, engine_failures
+from dpselect.tables.frames import Loadable, from_frame
 from dpselect.tables.parquet_files import REMOTE, read_parquet
 from dpselect.tables.parts import Table, fresh_name
-from dpselect.tables.whole_files import from_excel, from_json_files, from_zip, usual_delimiter
+from dpselect.tables.passes import make_on_demand
+from dpselect.tables.whole_files import Piped, from_excel, from_json_files, from_zip, usual_delimiter
 
 _ENDINGS = {
     **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"), "csv"),
@@ -44,8 +45,9 @@ def open_source(
     table: str | None = None,
     delimiter: str | None = None,
     options: Mapping[str, Any] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Table:
-    """Opens a table on an engine, as an Ibis table. Nothing is read yet beyond names and types.
+    """Opens a table on an engine, as an Ibis table. No row is read yet, only names and types.
 
     Parameters
     ----------
@@ -63,6 +65,11 @@ def open_source(
         What stands between the fields of a CSV file: a comma, or in a ``.tsv`` file a tab, if left out.
     options : mapping, optional
         Settings for the engine, e.g. ``{"memory_limit": "3GiB"}`` for DuckDB.
+    columns : sequence of str, optional
+        The names of the columns that will be used. JSON lines need them: their names stand in the rows, so that without
+        ``columns`` all rows are read at once, and one person's object can add a column. With ``columns`` no row is
+        looked at: a name that no object has is a column of nulls, and other names are ignored. Every other kind of
+        table names its columns outside its rows; there ``columns`` changes nothing.
 
     Examples
     --------
@@ -75,6 +82,7 @@ def open_source(
         ...
     dpselect.errors.SourceError: no file matches 'no/such/file.csv'; check the path
     """
+    _check_columns(columns)
     ibis = ibis_or_refuse()
     if isinstance(data, ibis.Table):
         refuse_untyped(data)
@@ -103,8 +111,21 @@ def open_source(
             if engine == "duckdb":
                 likely += ", or DuckDB's httpfs extension, which it fetches once"
         with engine_failures(f"reading {name} with {backend}", likely=likely):
-            return _from_files(files, engine, settings, delimiter, sheet=table)
-    return _from_memory(_arrow(data), engine, settings)
+            return _from_files(files, engine, settings, delimiter, sheet=table, columns=columns)
+    loadable = data.loadable(columns) if isinstance(data, Piped) else from_frame(data)
+    return _from_memory(loadable, engine, settings)
+
+
+def _check_columns(columns: object) -> None:
+    if columns is None:
+        return
+    rule = "a list of names, not empty, that differ in more than upper and lower case"
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise refuse("columns", columns, rule)
+    # DuckDB and Spark take such names for one, and rename or refuse the column that comes second.
+    words = [name.casefold() for name in columns if isinstance(name, str) and name]
+    if len(set(words)) < len(columns):
+        raise refuse("columns", list(columns), rule)
 
 
 def _files(data: str | Path | list[Any] | tuple[Any, ...]) -> list[str]:
@@ -170,91 +191,47 @@ def _kind(name: str) -> str | None:
 
 
 def _from_files(
-    files: list[str], engine: str, settings: dict[str, Any], delimiter: str | None, *, sheet: str | None
+    files: list[str],
+    engine: str,
+    settings: dict[str, Any],
+    delimiter: str | None,
+    *,
+    sheet: str | None,
+    columns: Sequence[str] | None,
 ) -> Table:
     kind = _kind(files[0])
     if kind == "csv":
         between = delimiter or usual_delimiter(files[0])
         return read_csv(files, engine=engine, settings=settings, delimiter=between)
     if kind == "json":
-        return _from_memory(from_json_files(files), engine, settings)
+        return _from_memory(from_json_files(files, columns), engine, settings)
     if kind in ("zip", "excel"):
         if len(files) > 1:
             raise SourceError(f"several {kind} files cannot be read as one table; name one, or save them as CSV")
-        loaded = from_zip(files[0], delimiter=delimiter) if kind == "zip" else from_excel(files[0], sheet=sheet)
-        return _from_memory(loaded, engine, settings)
+        found = from_zip(files[0], delimiter=delimiter) if kind == "zip" else from_excel(files[0], sheet=sheet)
+        return _from_memory(found, engine, settings)
     return read_parquet(files, engine=engine, settings=settings)
 
 
-def _arrow(data: object) -> Any:
-    """A pandas or Polars frame, or anything that speaks Arrow, as a plain Arrow table."""
-    import pyarrow
+def _from_memory(found: Loadable, engine: str, settings: dict[str, Any]) -> Table:
+    """The table on an engine, which loads the rows for the first expression that needs them."""
+    import ibis
+    import ibis.expr.operations as ops
 
-    with engine_failures("converting the data to Arrow", likely="a column of mixed kinds; convert it"):
-        if hasattr(data, "collect") and hasattr(data, "lazy"):
-            data = data.collect()
-        if isinstance(data, pyarrow.Table):
-            arrow = data
-        elif hasattr(data, "iloc"):
-            arrow = pyarrow.Table.from_pandas(data, preserve_index=False)
-            _refuse_mixed_times(data, arrow)
-        elif hasattr(data, "to_arrow"):
-            arrow = data.to_arrow()
-        elif hasattr(data, "__arrow_c_stream__"):
-            arrow = pyarrow.table(data)
-        else:
-            raise SourceError(
-                f"cannot open a {type(data).__name__} as a table; give a path, a database URL, a data frame, "
-                "an Arrow table or an Ibis table"
-            )
-        fields = []
-        for field in arrow.schema:
-            kind = field.type
-            kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-            if pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind):
-                kind = pyarrow.string()
-            if pyarrow.types.is_timestamp(kind):
-                kind = pyarrow.timestamp("us", tz=kind.tz)  # what every engine can hold
-            if pyarrow.types.is_null(kind):
-                kind = pyarrow.string()
-            fields.append(pyarrow.field(field.name, kind))
-        return arrow.cast(pyarrow.schema(fields), safe=False)
-
-
-def _refuse_mixed_times(frame: Any, arrow: Any) -> None:
-    """Refuses objects of which some are times in a zone and some are not: Arrow reads all as it reads the first."""
-    import pyarrow
-
-    for number, field in enumerate(arrow.schema):
-        times = pyarrow.types.is_timestamp(field.type) or pyarrow.types.is_date(field.type)
-        if times and frame.dtypes.iloc[number].kind == "O":
-            found = {_time_kind(value) for value in frame.iloc[:, number]} - {None}
-            if len(found) > 1:
-                raise SourceError(
-                    "a column mixes dates, times in a zone or times without one; convert it with pandas.to_datetime"
-                )
-
-
-def _time_kind(value: Any) -> str | None:
-    if type(value).__name__ == "datetime64":  # NumPy's, which Arrow reads among others or not, as the first one is
-        return "numpy" if value == value else None
-    if not isinstance(value, date) or value != value:
-        return None
-    if not isinstance(value, datetime):
-        return "date"
-    return "wall" if value.utcoffset() is None else "instant"
-
-
-def _from_memory(arrow: Any, engine: str, settings: dict[str, Any]) -> Table:
     with engine_failures(f"loading the data into {engine}", likely="a column of a kind it does not know; convert it"):
         if engine == "pyspark":
             from dpselect.tables.spark import spark_table
 
-            zoned = {field.name for field in arrow.schema if getattr(field.type, "tz", None)}
-            return spark_table(lambda session: session.createDataFrame(arrow), settings, instants=zoned)
+            zoned = {field.name for field in found.schema if getattr(field.type, "tz", None)}
+            return spark_table(lambda session: session.createDataFrame(found.load()), settings, instants=zoned)
         connection = getattr(ibis_or_refuse(), engine).connect(**settings)
         name = fresh_name()
-        if engine == "duckdb":
-            connection.con.register(name, arrow)
-            return connection.table(name)
-        return connection.create_table(name, arrow, temp=None if engine == "polars" else True)
+
+        def load() -> None:
+            if engine == "duckdb":
+                connection.con.register(name, found.load())
+            else:
+                connection.create_table(name, found.load(), temp=None if engine == "polars" else True)
+
+        make_on_demand(connection, name, load)
+        return ops.DatabaseTable(name=name, schema=ibis.Schema.from_pyarrow(found.schema), source=connection).to_expr()

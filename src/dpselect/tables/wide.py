@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dpselect.errors import SourceError
-from dpselect.tables.calendar import Categories
-from dpselect.tables.candidates import Candidates
+from dpselect.tables.calendar import Calendar, Categories
+from dpselect.tables.candidates import Candidates, Cycle
 from dpselect.tables.engines import quoted
 from dpselect.tables.parts import ONE_ARM, Table, bytewise, engine_of
 from dpselect.tables.passes import files_under
@@ -43,6 +43,32 @@ def turned_long(table: Table, question: Question, candidates: Candidates) -> Tab
         reading=reading(bytewise(cell), decimal=question.decimal).or_null() if alike else cell,
         written=is_written(cell),
     )
+
+
+def stated_columns(question: Question, candidates: Candidates) -> tuple[str, ...]:
+    """The columns that a question uses, as far as it names them: for tables whose names stand in their rows.
+
+    Those of a wide table are named after the candidates: a category as it is, a period in ``time_format`` or as its
+    label, and the days of a week or a month as dates.
+
+    >>> from dpselect.tables.calendar import Calendar
+    >>> wide = Question(user="meter", shape="wide", cap=50, population=9)
+    >>> stated_columns(wide, Calendar("2013-01-01", "2013-01-02"))
+    ('meter', '2013-01-01', '2013-01-02')
+    """
+    if question.shape == "long":
+        named = (question.user, question.time, question.category, question.value)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+    if isinstance(candidates, Categories):
+        return tuple(dict.fromkeys((question.user, *candidates.labels)))
+    calendar = candidates.calendar if isinstance(candidates, Cycle) else candidates
+    moments, labels = [calendar.begins(place) for place in range(len(calendar))], calendar.labels
+    if calendar.every in ("week", "month"):
+        days = Calendar(calendar.first.date(), calendar.past.date() - timedelta(days=1))
+        moments, labels = moments + [days.begins(place) for place in range(len(days))], labels + days.labels
+    if question.time_format is not None:
+        labels = tuple(moment.strftime(question.time_format) for moment in moments)
+    return tuple(dict.fromkeys((question.user, *labels)))
 
 
 def column_places(table: Table, question: Question, candidates: Candidates) -> dict[str, int]:
