@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.composition.members import subclasses
 
 from dpselect import GaussianAboveThreshold, QueryFamily, SeededEntropy, SparseVector
 from dpselect.composition import PureFilter
@@ -49,6 +50,14 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerFilt
     place = str(tmp_path / "homes.ledger") if database == "sqlite" else request.getfixturevalue("fresh_schema")()
     with Ledger.create(place, dataset="homes", total=TOTALS[kind]) as made:
         yield filter_on(made, question=QUESTION)
+
+
+def test_every_filter_on_a_ledger_is_made_for_one_of_these_totals(tmp_path: Path) -> None:
+    made = set()
+    for kind, total in TOTALS.items():
+        with Ledger.create(tmp_path / f"{kind}.ledger", dataset="homes", total=total) as ledger:
+            made.add(type(filter_on(ledger, question=QUESTION)))
+    assert made == set(subclasses(LedgerFilter))
 
 
 class TestContract(contract.TestContract):  # type: ignore[misc]

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.mechanisms.members import WATCHERS as NAMES
+from tests.mechanisms.members import watcher
 
 from dpselect.errors import InvalidParameter, StateRefused
-from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.run import Run, Verdict
@@ -25,11 +26,7 @@ from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.family import QueryFamily
 
 FAMILY = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
-WATCHERS = [
-    GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.01, sigma_query=0.02),
-    LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.005, scale_query=0.01),
-    ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.005, scale_query=0.01),
-]
+WATCHERS = [watcher(name, FAMILY, threshold=0.5, scales=(0.005, 0.01)) for name in NAMES]
 every_watcher = pytest.mark.parametrize("watcher", WATCHERS, ids=lambda watcher: type(watcher).__name__)
 
 

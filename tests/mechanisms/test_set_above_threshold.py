@@ -12,6 +12,7 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from tests.mechanisms.members import SETS
 
 from dpselect import QueryFamily
 from dpselect.errors import InvalidData, InvalidParameter
@@ -20,6 +21,8 @@ from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.precision import working_precision
 
+#: This suite is about one mechanism; another of its kind needs a suite of its own.
+assert list(SETS.values()) == [SetAboveThreshold]
 MONOTONE = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 EITHER_WAY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 
