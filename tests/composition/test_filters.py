@@ -180,6 +180,43 @@ class TestContract:
             reached = seen >= at
         assert charged > 10
 
+    def twin(self, fresh: Filter) -> Filter:
+        """Another of the same kind, to charge undisturbed."""
+        return FILTERS[fresh.name](1.0)
+
+    def test_what_a_handler_charges_during_a_charge_stays_charged(self, fresh: Filter) -> None:
+        """At every line of charging, once, something else is charged, as by a signal handler."""
+        at, charged, reached, twin = 0, 0, True, self.twin(fresh)
+        while reached and fresh.fits(0.008):
+            at, seen = at + 1, 0
+
+            def trace(frame: Any, event: str, _: Any, at: int = at) -> Any:
+                nonlocal seen, charged
+                if not frame.f_globals.get("__name__", "").startswith(
+                    ("dpselect.composition", "dpselect.ledger.filter", "dpselect.ledger.kinds")
+                ):
+                    return None
+                seen += event == "line"
+                if event == "line" and seen == at:
+                    sys.settrace(None)
+                    fresh.charge(0.004)
+                    charged += 1
+                return trace
+
+            sys.settrace(trace)
+            try:
+                fresh.charge(0.004)
+                charged += 1
+            except StateRefused:
+                pass
+            finally:
+                sys.settrace(None)
+            reached = seen >= at
+        for _ in range(charged):
+            twin.charge(0.004)
+        assert charged > 10
+        assert fresh.spent >= twin.spent * (1 - 1e-12)
+
     def test_a_run_is_settled_once_and_by_its_own_hold_alone(self, fresh: Filter) -> None:
         first = fresh.open_run(WATCHER, horizon=50)
         first.settle(0.02)

@@ -14,7 +14,7 @@ import pytest
 from tests.composition.members import subclasses
 
 from dpselect import GaussianAboveThreshold, QueryFamily, SeededEntropy, SparseVector
-from dpselect.composition import PureFilter
+from dpselect.composition import Filter, PureFilter, ZCDPFilter
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, StateRefused
 from dpselect.ledger import Ledger, LedgerFilter, Total, filter_on
 from dpselect.privacy.loss import Loss
@@ -66,6 +66,9 @@ class TestContract(contract.TestContract):  # type: ignore[misc]
     def found_again(self, fresh: LedgerFilter) -> LedgerFilter:
         fresh.close()
         return filter_on(fresh.ledger, question=QUESTION)
+
+    def twin(self, fresh: LedgerFilter) -> Filter:
+        return ZCDPFilter(1.0) if fresh.ledger.total.kind == "zcdp" else PureFilter(1.0)
 
     def with_limit(self, fresh: LedgerFilter) -> tuple[str, Any]:
         kind = fresh.ledger.total.kind
