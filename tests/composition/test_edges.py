@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -14,7 +16,8 @@ from tests.composition.members import in_memory
 
 from dpselect import GaussianAboveThreshold, QueryFamily
 from dpselect.composition import AdvancedFilter, GaussianFilter, PureFilter, SparseVector
-from dpselect.errors import BudgetExhausted
+from dpselect.composition.filter import HeldRun
+from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.values import Clipper
 from dpselect.privacy.loss import Loss
 
@@ -58,6 +61,13 @@ def test_what_a_gaussian_filter_says_it_spent_is_no_less_than_the_root(costs: li
     assert Fraction(tested.spent) ** 2 >= sum(Fraction(cost) ** 2 for cost in costs)
 
 
+def test_the_smallest_mu_beside_another_is_seen() -> None:
+    tested = GaussianFilter(mu=1.0)
+    tested.charge(0.5)
+    tested.charge(SMALLEST)
+    assert tested.spent > 0.5
+
+
 @given(costs=st.lists(st.floats(1e-9, 0.1), min_size=1, max_size=8))
 def test_squares_in_quadrature_are_never_below_the_exact_ones(costs: list[float]) -> None:
     tested = AdvancedFilter(epsilon=9.0, delta=1e-5)
@@ -96,3 +106,42 @@ def test_a_run_without_a_horizon_costs_the_advanced_filter_a_delta() -> None:
         assert Fraction(tested.spent_delta) == runs * Fraction(2e-6)
     with pytest.raises(BudgetExhausted):
         tested.open_run(watcher)
+
+
+def test_settling_a_run_that_was_not_let_in_leaves_no_trace() -> None:
+    """As where a run could not begin; what is worked out then must not stand for what is charged later."""
+    budget = PureFilter(1.0)
+    held = HeldRun(budget)
+    held.settle(0.125)
+    budget.charge(0.25)
+    budget._let_in(held, WATCHER, None)
+    held.settle(0.5)
+    assert budget.spent == 0.75
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_is_refused_before_anything_is_counted() -> None:
+    # So little noise that 0 is ⊥: the run stays open.
+    family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
+    svt = SparseVector(
+        GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02), budget=1.0
+    )
+    svt.ask(0.0)
+    spent = svt.spent
+    child = os.fork()
+    if child == 0:
+        for attempt in (lambda: svt.ask(0.0), lambda: svt.ask_many([0.0])):
+            with contextlib.suppress(StateRefused):
+                attempt()
+        os._exit(7 if svt.spent == spent and svt.questions == 1 else 0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_closed_sparse_vector_says_so_whatever_is_asked_of_it() -> None:
+    svt = SparseVector(WATCHER, budget=1.0)
+    svt.close()
+    assert not svt.can_ask
+    for attempt in (lambda: svt.ask(0.1), lambda: svt.ask_many([0.1])):
+        with pytest.raises(StateRefused, match="closed"):
+            attempt()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpselect import ExponentialAboveThreshold, QueryFamily
-from dpselect.composition import SparseVector, ration
+from dpselect.composition import PureFilter, SparseVector, ration
 from dpselect.composition.ration import Ration
 from dpselect.errors import StateRefused
 from dpselect.noise.scan import NoisyThreshold
@@ -87,3 +87,23 @@ def test_questions_that_come_in_at_any_line_are_all_paid_at_their_own_prices(mon
         vector.close()
         assert vector.filter.spent <= 6.0
     assert came_in > 20
+
+
+def test_a_ration_shares_what_others_have_left():
+    budget = PureFilter(2.0)
+    budget.charge(1.5)
+    vector = SparseVector(WATCHER, filter=budget, resample=False, ration=Ration(questions=30, expected=(5.0,)))
+    assert len(vector.ask_many(np.tile([0.0, 1.0, 1.0], 20))) == 60
+    assert vector.spent <= 0.5
+    vector.close()
+    assert budget.spent <= 2.0
+
+
+def test_an_interrupted_run_has_no_price_for_another_question():
+    vector = rationed()
+    vector.ask(0.1)
+    run = vector._run
+    below, above, _, _ = run._counts
+    run._counts = below, above, 1, 1
+    with pytest.raises(StateRefused, match="interrupted"):
+        run.make_room()

@@ -206,6 +206,17 @@ def test_the_gaussian_release_is_calibrated_from_above(candidates: int, epsilon:
     assert found.profile(epsilon, candidates=candidates) <= delta
 
 
+@pytest.mark.parametrize(
+    ("sensitivity", "epsilon", "delta"), [(0.0375, 0.217, 1.124e-4), (3.66e-6, 3.216, 1.07e-6), (0.2, 1.7, 1e-9)]
+)
+def test_the_gaussian_release_is_calibrated_to_the_last_digit(sensitivity: float, epsilon: float, delta: float) -> None:
+    """σ and ε are found by searches of their own, whose last digits need not agree."""
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=sensitivity)
+    for share in np.linspace(0.9, 1.1, 5):
+        found = GaussianRelease.calibrated(family, candidates=1, epsilon=epsilon * share, delta=delta)
+        assert found.epsilon(1) <= epsilon * share
+
+
 @pytest.mark.parametrize("mechanism", PRICED_WATCHERS.values(), ids=PRICED_WATCHERS)
 @pytest.mark.parametrize("monotone", [False, True])
 @settings(deadline=None, max_examples=100)

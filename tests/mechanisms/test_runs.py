@@ -98,6 +98,22 @@ def test_a_forked_child_cannot_use_its_parents_threshold(watcher: Any) -> None:
     assert run.ask(0.1) is Verdict.BELOW
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("many", [False, True])
+def test_a_forked_child_is_refused_before_anything_is_counted(many: bool) -> None:
+    """Also where a thread of the parent holds the run at that moment: the child would wait for ever."""
+    run = WATCHERS[0].start()
+    run.ask(0.1)
+    spent = run.spent
+    with run._lock:
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(StateRefused):
+                run.ask_many([0.1]) if many else run.ask(0.1)
+            os._exit(7 if run.spent == spent and run.below == 1 else 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
 @every_watcher
 def test_threads_lose_no_answer_between_them(watcher: Any) -> None:
     run = watcher.start(resample=False)
