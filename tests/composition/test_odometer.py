@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -199,3 +201,39 @@ def test_an_odometer_is_not_copied() -> None:
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(StateRefused):
             attempt(Odometer())
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_what_a_handler_adds_in_between_is_never_lost(read: bool) -> None:
+    """At every line of adding a cost, or of reading the total, once, another cost is added."""
+    at, reached = 0, True
+    while reached:
+        at, seen, odometer = at + 1, 0, Odometer()
+        family = QueryFamily(lower=0, upper=1, sensitivity=0.01)
+        run = LaplaceAboveThreshold(family, threshold=0.5, scale_threshold=1.0, scale_query=1.0).start()
+        odometer.follow(run)
+        run.ask(0.1)
+        run.close()
+
+        def trace(frame: Any, event: str, _: Any, at: int = at, odometer: Odometer = odometer) -> Any:
+            nonlocal seen
+            if not frame.f_code.co_filename.endswith("odometer.py") or "test_" in frame.f_code.co_filename:
+                return None
+            seen += event == "line"
+            if event == "line" and seen == at:
+                sys.settrace(None)
+                odometer.add(0.25)
+            return trace
+
+        sys.settrace(trace)
+        try:
+            if read:
+                _ = odometer.loss
+            else:
+                odometer.add(0.5)
+        finally:
+            sys.settrace(None)
+        reached = seen >= at
+        expected = run.loss.epsilon + (0.0 if read else 0.5) + (0.25 if reached else 0.0)
+        assert odometer.loss.epsilon >= expected, at
+    assert at > 10

@@ -8,7 +8,8 @@ now, rather than drop it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.mutants.fault import Fault, fault
+from tests.mutants.planted import composition, dataset, ledger, mechanisms, members, tables
 
 ATTACKS = "tests/composition/test_attacks.py"
 FILTERS = "tests/composition/test_filters.py"
@@ -41,24 +42,6 @@ CLIPPED = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[genera
 PLAIN = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[general, resampled]"
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One line made wrong, and the tests that must see it."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    #: Tried by ``make test`` too, not only by ``make mutants``.
-    quick: bool = False
-
-
-def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = False) -> Fault:
-    """Shorthand."""
-    return Fault(name, f"src/dpselect/{file}", old, new, tests, quick)
-
-
 REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
 RUN, PAID_RUN = "mechanisms/run.py", "composition/budgeted_run.py"
 VECTOR, CLIP = "composition/sparse_vector.py", "mechanisms/values.py"
@@ -72,7 +55,7 @@ GAUSSIAN, RELEASES = "mechanisms/gaussian_above_threshold.py", "mechanisms/relea
 WHOLE_SET = "mechanisms/set_above_threshold.py"
 BUDGET, LEDGER, STRETCHES = "dataset/budget.py", "ledger/store.py", "ledger/stretches.py"
 
-FAULTS = [
+FAULTS: list[Fault] = [
     # What a question may cost, and whether it is counted.
     fault(
         "a top is not counted",
@@ -710,4 +693,10 @@ FAULTS = [
         "        if False:\n",
         f"{DISK}::TestReplacedFile::test_older_content_copied_into_the_same_file_is_refused",
     ),
+    *members.FAULTS,
+    *mechanisms.FAULTS,
+    *composition.FAULTS,
+    *ledger.FAULTS,
+    *dataset.FAULTS,
+    *tables.FAULTS,
 ]
