@@ -133,6 +133,9 @@ class StateRefused(DPSelectError, ValueError):
 class LedgerError(DPSelectError):
     """A ledger cannot be read or written, or is not what it was. Nothing was released that is not in it."""
 
+    #: Whether the patience with its database is over.
+    waited = False
+
 
 class SourceError(DPSelectError):
     """A table, file or engine cannot be read; the message says what to change."""

@@ -101,6 +101,9 @@ def after_refusal(failure: DPSelectError) -> str:
         return "; nothing was spent"
     if begun.book is None:
         return f"; count {begun} as spent" if isinstance(failure, LedgerError) else "; nothing was spent"
+    if isinstance(failure, LedgerError) and failure.waited and begun.book() is not None:
+        # Its patience is over: another look would wait as long again.
+        return f"; count {begun} as spent until the ledger can be looked at"
     return _by_the_ledger(begun, "no answer was drawn, and " if isinstance(failure, SourceError) else "")
 
 

@@ -61,6 +61,12 @@ class DatabaseAway(LedgerError):
     """The database is busy, does not answer or is no longer the one that was opened, whatever was to be written."""
 
 
+class PatienceOver(DatabaseAway):
+    """The database was busy or did not answer for as long as anybody waits."""
+
+    waited = True
+
+
 class NoLedger(LedgerError):
     """There is verifiably no ledger: no such file, or a database that answered and has none of its tables."""
 
@@ -478,9 +484,9 @@ def _until(steps: Generator[Any, Any, Any], until: float) -> Generator[Any, Any,
         return end.value
 
 
-def _busy(patience: float, cause: str = "") -> DatabaseAway:
+def _busy(patience: float, cause: str = "") -> PatienceOver:
     last = f" (the last try: {cause})" if cause else ""
-    return DatabaseAway(
+    return PatienceOver(
         f"the ledger's database is busy or does not answer{last}, and {patience:g} s of patience are over; nothing was "
         "released. Try again: a question that was charged is not charged twice"
     )

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from dpselect.checks import refuse
+from dpselect.checks import counts, one, refuse
 from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, LedgerError
 from dpselect.ledger.amounts import NOTHING, PER_DELTA, Amounts, exact
 from dpselect.ledger.book import PAGE, Book
@@ -18,7 +18,7 @@ from dpselect.ledger.chain import Anchor, Entry
 from dpselect.ledger.database import Database, DatabaseAway
 from dpselect.ledger.records import LOST, Answered, Asking, Balance, Reservation, is_released
 from dpselect.ledger.total import Total
-from dpselect.ledger.unit import PrivacyUnit
+from dpselect.ledger.unit import PrivacyUnit, given_unit
 from dpselect.ledger.wording import written
 
 Result = TypeVar("Result")
@@ -113,6 +113,7 @@ class Steps:
 
     def state_unit(self, unit: PrivacyUnit) -> None:
         """Say whose privacy is counted, for the curator: it can be corrected until something is charged."""
+        given_unit(unit)
 
         def work(connection: Connection, attempt: int) -> None:
             head, _ = self._book.head(connection)
@@ -126,6 +127,7 @@ class Steps:
 
     def claim(self, unit: PrivacyUnit) -> None:
         """Say whose privacy the questions asked here are about; refused where the ledger counts somebody else's."""
+        given_unit(unit)
         for known in (self._unit, self.unit()):
             if known is not None:
                 known.check(unit)
@@ -245,6 +247,9 @@ class Steps:
         reason : str
             Why, for the record.
         """
+        number = int(one(counts, "entry", number, least=1))
+        if not isinstance(reason, str) or not reason.strip():
+            raise refuse("reason", reason, "given: why the charge is released, for the record")
         body = written("reason", {"released": reason})
 
         def work(connection: Connection, attempt: int) -> None:

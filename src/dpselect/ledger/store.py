@@ -30,7 +30,7 @@ from dpselect.ledger.records import LOST, Answered, Asking, Reservation, is_rele
 from dpselect.ledger.schema import newest, upgrade, version_of
 from dpselect.ledger.steps import FROM_OUTSIDE, Steps, Turn, check_reservation, check_within, ended
 from dpselect.ledger.total import Total
-from dpselect.ledger.unit import PrivacyUnit
+from dpselect.ledger.unit import PrivacyUnit, given_unit
 from dpselect.ledger.wording import key_of, label, written
 
 #: The lock under which tables and data sets are made; data sets count from 1.
@@ -81,6 +81,8 @@ class Ledger(Steps):
         if not isinstance(total, Total):
             raise refuse("total", total, "a Total, such as Total.pure(1.0)")
         name, by = label("dataset", dataset), _label_of(who)
+        if unit is not None:
+            given_unit(unit)
         database = Database(place, create=True, patience=patience)
 
         def begin(connection: Connection, attempt: int) -> tuple[Book, Entry]:
@@ -135,6 +137,8 @@ class Ledger(Steps):
             ledger.
         """
         by, kept = _label_of(who), _anchors(anchor)
+        if unit is not None:
+            given_unit(unit)
         database = _opened(place, patience)
 
         def look(connection: Connection) -> tuple[Book, Entry]:
@@ -362,7 +366,7 @@ def _anchor(anchor: Anchor | str | None) -> Anchor | None:
 
 def _anchors(anchor: Anchor | str | Sequence[Anchor | str] | None) -> list[Anchor]:
     """One anchor or several, in the order of their entries."""
-    several = [anchor] if anchor is None or isinstance(anchor, str | Anchor) else list(anchor)
+    several = list(anchor) if isinstance(anchor, list | tuple) else [anchor]
     return sorted((one for one in map(_anchor, several) if one is not None), key=lambda one: one.number)
 
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, refuse
 from dpselect.ledger.wording import written
+
+_ADJACENCIES = ("add-remove", "replace", "declared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,14 @@ class PrivacyUnit:
     adjacency: str
     wide: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.user, str | None):
+            raise refuse("user", self.user, "the name of a column, or None")
+        if not isinstance(self.adjacency, str) or self.adjacency not in _ADJACENCIES:
+            raise refuse("adjacency", self.adjacency, "one of " + ", ".join(_ADJACENCIES))
+        if not isinstance(self.wide, bool):
+            raise refuse("wide", self.wide, "True or False")
+
     def document(self) -> dict[str, Any]:
         """As an entry keeps it; of a column whose name looks like a place, a digest."""
         found = asdict(self)
@@ -55,7 +65,7 @@ class PrivacyUnit:
 
     def check(self, other: PrivacyUnit) -> None:
         """Refuse a question about other persons than these, and name the parameter that differs."""
-        mine, theirs = self.document(), other.document()
+        mine, theirs = self.document(), given_unit(other).document()
         for one in fields(self):
             if mine[one.name] != theirs[one.name]:
                 who = "person for whom the curator vouches" if self.user is None else repr(self.user)
@@ -64,3 +74,10 @@ class PrivacyUnit:
                     f"{mine[one.name]!r}; describe another data set with a ledger of its own",
                     parameter=one.name,
                 )
+
+
+def given_unit(unit: object) -> PrivacyUnit:
+    """Refuse what is no privacy unit."""
+    if not isinstance(unit, PrivacyUnit):
+        raise refuse("unit", unit, "a PrivacyUnit, such as PrivacyUnit(user='meter', adjacency='add-remove')")
+    return unit
