@@ -176,6 +176,17 @@ class TestUnmetered:
             replace(homes, user="kwh").peak(epsilon=60, anyway=True)
 
 
+def test_an_open_ledger_in_place_of_the_file_s_own_is_refused(describe: Callable[..., Path], tmp_path: Path) -> None:
+    homes = describe()
+    with (
+        Ledger.create(tmp_path / "other.ledger", dataset="homes", total=Total.pure(100)) as other,
+        pytest.raises(LedgerError, match="another ledger"),
+    ):
+        dp.Dataset.open(homes, ledger=other).peak(epsilon=60, anyway=True)
+    with Ledger.open(homes.with_suffix(".ledger")) as own:
+        assert dp.Dataset.open(homes, ledger=own).peak(epsilon=60, anyway=True).entry == 2
+
+
 class TestRolledBack:
     """A copy of the ledger from before a question, put back after it."""
 

@@ -144,6 +144,8 @@ def open_book(
     if isinstance(place, Ledger):
         if unit is not None:
             place.claim(unit)
+        if anchor:
+            place.require(anchor)
         return place
     wanted = None if total is None else Total.pure(exact_number("total", total))
     known = Ledger.datasets(place)

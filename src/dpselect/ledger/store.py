@@ -334,6 +334,16 @@ class Ledger(Steps):
             return Answered(settled, repeated=not mine and settled.body != body)
         return self._stands(reservation, problem)
 
+    def require(self, anchor: Anchor | str | Sequence[Anchor | str]) -> None:
+        """Refuse to go on where the ledger does not have an entry that it had: it is an older copy, or another one."""
+        kept = _anchors(anchor)
+
+        def look(connection: Connection) -> None:
+            for reached in kept:
+                self._book.check_anchor(connection, reached)
+
+        self._database.read(look)
+
     def verify(self, *, anchor: Anchor | str | None = None) -> Check:
         """Look at the whole chain, and at an anchor that was kept elsewhere.
 
@@ -358,7 +368,7 @@ def _opened(place: str | Path, patience: float | None) -> Database:
     return database
 
 
-def _anchor(anchor: Anchor | str | None) -> Anchor | None:
+def _anchor(anchor: object) -> Anchor | None:
     if anchor is not None and not isinstance(anchor, str | Anchor):
         raise refuse("anchor", anchor, "one that this ledger gave, or its text")
     return Anchor.read(anchor) if isinstance(anchor, str) else anchor
