@@ -58,6 +58,8 @@ FACTS: dict[str, str] = {
     "every": "How long a period is.",
     "categories": "The public list of categories.",
     "ledger": "The ledger that remembers what was spent, beside this file; charged before the rows are read.",
+    "anchor": "An entry of the ledger: it names this data set there, so that a copy of this file spends the same\n"
+    "budget, and a ledger without it is refused. A later one, as dpselect ledger verify prints, refuses older copies.",
     "total": "The most all answers together may ever cost (ε), as chosen when the ledger was made.",
     "accepted": "The facts above that dpselect describe read off the rows and the curator accepted (--accept). All\n"
     "others were typed.",
