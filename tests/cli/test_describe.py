@@ -201,6 +201,13 @@ def test_a_second_budget_for_the_same_rows_is_warned_of(dpselect: Run, readings:
     assert "already keeps a budget" not in dpselect("describe", readings, *PUBLIC, *shared).err
 
 
+def test_json_lines_that_are_none_are_told_to_the_curator(dpselect: Run, tmp_path: Path) -> None:
+    """A question cannot say it: whether any line is an object depends on the rows."""
+    rows = table(tmp_path, "meter,at,kwh\na,2013-01-01,1\n", "rows.jsonl")
+    ran = dpselect("describe", rows, *PUBLIC)
+    assert (ran.code, "has no line that is a JSON object" in ran.err) == (2, True)
+
+
 def test_a_cap_that_cuts_most_persons_is_named(dpselect: Run, readings: Path) -> None:
     asked = (*PUBLIC, "--from", "2013-01-01", "--to", "2013-01-31", "--every")
     assert (

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from dpselect import __version__
-from dpselect.cli.application import COMMANDS, application
+from dpselect.cli.application import application
+from dpselect.cli.verbs import VERBS
 
 OFFERED = sorted(name for name in application() if not name.startswith("-"))
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
@@ -20,13 +21,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 def test_the_promised_commands_are_offered() -> None:
     assert set(OFFERED) >= {"demo", "peak", "watch", "epsilon", "calibrate", "paper"}
-    assert set(OFFERED) <= set(COMMANDS)
+    assert set(OFFERED) <= set(VERBS)
 
 
 @pytest.mark.parametrize("command", OFFERED)
 def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(command: str) -> None:
     told = importlib.import_module(f"dpselect.cli.{command}").__dict__[command].__doc__
-    assert " ".join(told.split("\n\n")[0].split()) == COMMANDS[command]
+    assert " ".join(told.split("\n\n")[0].split()) == VERBS[command].line
 
 
 @pytest.mark.parametrize("command", OFFERED)

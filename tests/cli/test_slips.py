@@ -100,7 +100,6 @@ SLIPS: dict[str, Slip] = {
     "a workbook that is none": ("r.xlsx", PLAIN, {}, "r.xlsx"),
     "an unknown ending": ("r.ods", PLAIN, {}, "must end in .csv"),
     "a Parquet file that is none": ("r.parquet", PLAIN, {}, "r.parquet"),
-    "JSON that is none": ("r.jsonl", PLAIN, {}, "JSON"),
     "a table of a file": ("r.csv", PLAIN, {"--table": "readings"}, "--table must be left out"),
     "a page over the readings": ("r.csv", PLAIN, {"--report": "r.csv"}, "must end in .html"),
     "a page into no folder": ("r.csv", PLAIN, {"--report": "no/such/page.html"}, "no such folder"),

@@ -1,4 +1,4 @@
-"""The commands, one module each, and nothing else."""
+"""The application: every command of the registry, and how its options are called."""
 
 from __future__ import annotations
 
@@ -7,21 +7,8 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, Parameter
 
 from dpselect import __version__
+from dpselect.cli.verbs import VERBS
 from dpselect.errors import InvalidParameter
-
-#: Each command with its line of help: its name is its module's and its function's. A module is loaded when it is run.
-COMMANDS = {
-    "demo": "Simulate a city of meters over a year, ask for its peak and its cold days, write a report.",
-    "describe": "Look at a table before anything is spent: what can be read, what looks wrong, and which option fixes "
-    "it.",
-    "peak": "Which day (hour, week, month, category) is largest?",
-    "watch": "On which days (hours, …) is the line crossed? Asked in order, within a budget.",
-    "epsilon": "What a release costs, as an upper bound on ε.",
-    "calibrate": "The least noise with which a release costs at most ε.",
-    "plan": "Which mechanism, how much noise, what accuracy: every way tuned and ranked, on public knowledge only.",
-    "ledger": "The ledger that keeps a data set's budget: make it, look at it, check it.",
-    "paper": "Recompute the paper's figures and judge its claims, on one page.",
-}
 
 _HELP = """Which one is largest, when is the line crossed: answered under differential privacy.
 
@@ -47,8 +34,8 @@ def application(run: str = "") -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for place, (name, line) in enumerate(COMMANDS.items()):
-        app.command(f"dpselect.cli.{name}:{name}", name=name, sort_key=place, help=None if name == run else line)
+    for place, (name, verb) in enumerate(VERBS.items()):
+        app.command(f"dpselect.cli.{name}:{name}", name=name, sort_key=place, help=None if name == run else verb.line)
     return app
 
 
@@ -67,7 +54,7 @@ def completion(shells: Sequence[str]) -> str:
 
 def options_of(arguments: Sequence[str]) -> set[str]:
     """The options of the command that these arguments begin with."""
-    if not arguments or arguments[0] not in COMMANDS:
+    if not arguments or arguments[0] not in VERBS:
         return set()
     return {name for one in application()[arguments[0]].assemble_argument_collection() for name in one.names}
 

@@ -61,7 +61,7 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
         answer: Answer = plan.ask(anyway=anyway, progress=move, key=again.key, afresh=again.afresh)
     _show_answer(answer, run)
     _warn(plan, plan.doubt, run)
-    run.keep(answer)
+    run.keep(answer, verb=plan.verb)
     run.show_curator(answer)
     if not run.as_json:
         spent.say_left(dataset.book, plan.promise, at_most=plan.verb == "watch")

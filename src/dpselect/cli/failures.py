@@ -19,14 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpselect.cli import screen, spent
+from dpselect.cli.verbs import VERBS, Verb, spends
 from dpselect.errors import BudgetExhausted, DPSelectError, DPSelectWarning
 from dpselect.secrets import without_secrets
-
-#: Options that people type and that are called otherwise here.
-_MEANT = {"watch": ("--epsilon", "--budget"), "peak": ("--budget", "--epsilon")}
-
-#: Said where an answer may have been drawn that nobody saw.
-SPENT = "the answer may have been drawn: count its cost as spent"
 
 #: A narrower line takes no name in one piece, and one of no width takes nothing: an answer would be paid for and lost.
 _LEAST_WIDTH = 40
@@ -59,8 +54,12 @@ def guarded(arguments: Sequence[str]) -> int:
     """Run the application; whatever happens becomes one line and an exit code."""
     as_json = "--json" in arguments
     spent.forget()
-    asks = _asks(arguments)
     arguments = _spelled(arguments)
+
+    def asks() -> bool:
+        """Whether something may be spent by now: a command of the registry, or whatever has begun to charge."""
+        return spends(arguments) or spent.has_begun()
+
     if not _prepare():
         say("standard output is closed: the answer would be lost, so nothing was asked", as_json=as_json)
         return BAD_INPUT
@@ -89,11 +88,11 @@ def guarded(arguments: Sequence[str]) -> int:
             from dpselect.cli.application import option_words
 
             told, ended = failure.told(option_words(arguments)), isinstance(failure, BudgetExhausted)
-            say(told + (spent.after_refusal(failure) if asks and not ended else ""), as_json=as_json)
+            say(told + (spent.after_refusal(failure) if asks() and not ended else ""), as_json=as_json)
             return BUDGET_EXHAUSTED if ended else BAD_INPUT
         except (KeyboardInterrupt, EOFError) as failure:
             said = str(failure) or "interrupted"
-            say(said + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
+            say(said + (spent.after_interruption(failure) if asks() else ""), as_json=as_json)
             return INTERRUPTED
         except (Exception, SystemExit) as failure:
             if _reader_left(failure):
@@ -101,14 +100,14 @@ def guarded(arguments: Sequence[str]) -> int:
                 return NO_READER
             if _refused_text(failure):
                 _give_up()
-                say(_lost(failure, asked=asks), as_json=as_json)
+                say(_lost(failure, arguments if asks() else ()), as_json=as_json)
                 return NOT_WRITTEN
             if isinstance(failure, SystemExit):
                 return failure.code if isinstance(failure.code, int) else FAULT
             if isinstance(failure.__context__, KeyboardInterrupt):  # an import turned it into its own error
-                say("interrupted" + (spent.after_interruption(failure) if asks else ""), as_json=as_json)
+                say("interrupted" + (spent.after_interruption(failure) if asks() else ""), as_json=as_json)
                 return INTERRUPTED
-            return _unforeseen(failure, as_json=as_json, cost=spent.after_interruption(failure) if asks else "")
+            return _unforeseen(failure, as_json=as_json, cost=spent.after_interruption(failure) if asks() else "")
 
 
 def _spelled(arguments: Sequence[str]) -> Sequence[str]:
@@ -116,11 +115,6 @@ def _spelled(arguments: Sequence[str]) -> Sequence[str]:
     if list(arguments[:1]) != ["help"]:
         return arguments
     return [*arguments[1:2], "--help"]
-
-
-def _asks(arguments: Sequence[str]) -> bool:
-    """Whether these arguments spend on private data."""
-    return arguments[:1] in (["peak"], ["watch"]) and "--dry-run" not in arguments
 
 
 def _misused(failure: Exception) -> str | None:
@@ -169,9 +163,9 @@ def _unforeseen(failure: Exception, *, as_json: bool, cost: str) -> int:
         verbs: list[str] = list(getattr(failure, "command_chain", None) or ())
         chain = " ".join(["dpselect", *verbs])
         verb = next(iter(verbs), "")
-        typed, meant = _MEANT.get(verb, ("", ""))
-        if typed and "No such option" in misused and typed in misused:
-            misused = f"{verb} has no {typed}; give {meant}, the most its answer may cost"
+        for typed, meant in VERBS[verb].meant.items() if verb in VERBS else ():
+            if "No such option" in misused and typed in misused:
+                misused = f"{verb} has no {typed}; give {meant}, the most its answer may cost"
         line = one_line(misused).rstrip(".")
         if line.endswith("?"):
             cost = cost.replace("; nothing", " Nothing")
@@ -217,14 +211,22 @@ def _refused_text(failure: BaseException) -> bool:
     return isinstance(failure, OSError) and failure.errno is not None and failure.filename is None
 
 
-def _lost(failure: BaseException, *, asked: bool) -> str:
-    """What to say when the output could not take the text.
+def _lost(failure: BaseException, asked: Sequence[str]) -> str:
+    """What to say when the output could not take the text; ``asked`` are the arguments of a command that spends.
 
-    >>> _lost(OSError(28, "No space left on device"), asked=False)
+    >>> full = OSError(28, "No space left on device")
+    >>> _lost(full, [])
     'the output could not be written (No space left on device)'
+    >>> _lost(full, ["peak"]).partition("; ")[2]
+    'the answer may have been drawn: count its cost as spent'
     """
     why = getattr(failure, "strerror", None) or type(failure).__name__
-    return f"the output could not be written ({why})" + (f"; {SPENT}" if asked else "")
+    return f"the output could not be written ({why})" + (f"; {lost(asked[0])}" if asked else "")
+
+
+def lost(verb: str) -> str:
+    """What to say where an answer of this command may have been drawn that nobody saw."""
+    return VERBS.get(verb, Verb("")).lost
 
 
 def _give_up() -> None:

@@ -85,16 +85,16 @@ class Run:
         if self.seed is not None:
             screen.notice(NOT_PRIVATE, style="bold red")
 
-    def keep(self, answer: Answer) -> None:
+    def keep(self, answer: Answer, *, verb: str) -> None:
         """Writes the page of an answer that was drawn; a failure now is not one of the input."""
-        from dpselect.cli.failures import SPENT, NotWritten
+        from dpselect.cli.failures import NotWritten, lost
 
         if self.report is None:
             return
         try:
             place = answer.report(self.report)
         except SourceError as failure:
-            raise NotWritten(f"{failure}; {SPENT}") from None
+            raise NotWritten(f"{failure}; {lost(verb)}") from None
         screen.notice(f"Report: {place}", style="green")
 
     def show_curator(self, answer: Any) -> None:

@@ -23,8 +23,8 @@ class Cost:
     ledger: bool
     #: The ledger, once it is open; without this, it may be.
     book: Callable[[], Ledger | None] | None = None
-    #: Without a ledger: whether the budget in memory was charged, which it is before anything is drawn.
-    charged: Callable[[], bool] = lambda: True
+    #: Without a ledger: whether the budget in memory was charged, which it is before a row is read; None: nobody knows.
+    charged: Callable[[], bool] | None = None
 
     def __str__(self) -> str:
         from dpselect.rounding import at_most
@@ -42,12 +42,17 @@ def forget() -> None:
     _State.begun = None
 
 
+def has_begun() -> bool:
+    """Whether a question may have been charged."""
+    return _State.begun is not None
+
+
 def begin(
     loss: Loss,
     *,
     ledger: bool,
     book: Callable[[], Ledger | None] | None = None,
-    charged: Callable[[], bool] = lambda: True,
+    charged: Callable[[], bool] | None = None,
 ) -> None:
     """From here on the question may be charged, at most this; what it was charged, the ``book`` says."""
     _State.begun = Cost(loss, ledger, book, charged)
@@ -78,7 +83,8 @@ def say_would_be_left(dataset: Dataset, cost: Loss) -> None:
 
 
 def after_refusal(failure: DPSelectError) -> str:
-    """What a refusal cost: nothing, unless the ledger holds the question's ε by now.
+    """What a refusal cost: nothing, unless the question was charged by then. Rows were read after that, so the refusal
+    may tell of them.
 
     >>> from dpselect.privacy.loss import Loss
     >>> forget(); after_refusal(SourceError("no file"))
@@ -90,6 +96,8 @@ def after_refusal(failure: DPSelectError) -> str:
     >>> begin(Loss(epsilon=0.1), ledger=True, book=lambda: None)  # not even open
     >>> after_refusal(LedgerError("no such ledger"))
     '; nothing was spent'
+    >>> begin(Loss(epsilon=0.1), ledger=False, charged=lambda: True); after_refusal(SourceError("a broken file"))
+    '; no answer was drawn, but the refusal may tell of the rows: count ε = 0.1 as spent'
     >>> forget()
     """
     if noted := _noted(failure):
@@ -97,8 +105,12 @@ def after_refusal(failure: DPSelectError) -> str:
     if "spent" in str(failure) or "was asked" in str(failure):
         return ""
     begun = _State.begun
-    if begun is None or not begun.ledger:
+    if begun is None:
         return "; nothing was spent"
+    if not begun.ledger:
+        charged = begun.charged is not None and begun.charged()
+        told = f"; no answer was drawn, but the refusal may tell of the rows: count {begun} as spent"
+        return told if charged else "; nothing was spent"
     if begun.book is None:
         return f"; count {begun} as spent" if isinstance(failure, LedgerError) else "; nothing was spent"
     if isinstance(failure, LedgerError) and failure.waited and begun.book() is not None:
@@ -128,7 +140,7 @@ def after_interruption(failure: BaseException) -> str:
         return "; nothing was spent"
     if begun.ledger and begun.book is not None:
         return _by_the_ledger(begun)
-    untouched = not begun.ledger and not begun.charged()
+    untouched = not begun.ledger and begun.charged is not None and not begun.charged()
     return "; nothing was spent" if untouched or "no noise was drawn" in str(failure) else f"; count {begun} as spent"
 
 

@@ -121,7 +121,7 @@ def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: 
         if not run.as_json:
             spent.say_left(book, plan.promise, at_most=True)
     screen.emit(answer.to_dict())
-    run.keep(answer)
+    run.keep(answer, verb="watch")
     if answer.ended:
         screen.notice(answer.exhaustion, style="red")
         return BUDGET_EXHAUSTED
