@@ -300,7 +300,11 @@ def _cells(one: Asked, *, longest: int = 60) -> list[str]:
 
 def _asked(question: Any) -> str:
     """A question for people: of `peak` and `watch` what a curator would say."""
-    if not isinstance(question, dict) or question.get("verb") not in ("peak", "watch") or "Candidates" not in question:
+    if not isinstance(question, dict) or question.get("verb") not in ("peak", "watch"):
+        return _words(question)
+    if question.get("version") == 2:
+        return _asked_facts(question)
+    if "Candidates" not in question:
         return _words(question)
     number, _, about = str(question["Candidates"]).partition(", ")
     periods = re.fullmatch(r"each (.+?) ((?:from|over) .*)", about)
@@ -312,6 +316,21 @@ def _asked(question: Any) -> str:
         words = f"{goal} {what}" if top == 1 else f"{top} {goal} {plural(what)}"
     values = ", with values" if "value_scale" in question or question.get("how_much") else ""
     return f"{words}{values}, {rest}"
+
+
+def _asked_facts(question: dict[str, Any]) -> str:
+    """A question for people, from the facts it is kept as."""
+    candidates = question.get("candidates", {})
+    what = str(candidates.get("every", "category")).replace("-", " ") if candidates else "question"
+    if question["verb"] == "watch":
+        words = f"{plural(what)} at or above {question['threshold']:.10g}"
+    else:
+        goal, top = question["goal"], question["top"]
+        words = f"{goal} {what}" if top == 1 else f"{top} {goal} {plural(what)}"
+    values = ", with values" if question["values"] else ""
+    between = {"calendar": "from", "cycle": "over"}.get(candidates.get("kind", ""))
+    where = f", {between} {candidates['first']} to {candidates['last']}" if between else ""
+    return f"{words}{values}{where}"
 
 
 def _words(value: Any) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dpselect.dataset import how_much, peak_words, rows
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.budget import unpayable
+from dpselect.dataset.identity import known_form
+from dpselect.dataset.identity_1 import peak_1
 from dpselect.errors import BudgetExhausted, InvalidParameter, refuse_given
 from dpselect.rounding import at_most
 
@@ -128,8 +130,9 @@ def ask(
     def draw() -> dict[str, Any]:
         return {name: one for name, one in _draw(plan, read).items() if name not in left_out}
 
+    question = plan.question() if afresh else known_form(book, plan.question(), peak_1(plan), key=key)
     try:
-        answered = book.ask(plan.question(), cost=plan.promise, draw=draw, key=key, afresh=afresh, read=read)
+        answered = book.ask(question, cost=plan.promise, draw=draw, key=key, afresh=afresh, read=read)
     except BudgetExhausted:
         raise unpayable(book, plan.shown_cost(), parameter=plan.priced_by) from None
     return Peak(

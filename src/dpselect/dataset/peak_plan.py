@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,6 +13,7 @@ from dpselect.checks import FloatArray, counts, one
 from dpselect.dataset import how_much as values_named
 from dpselect.dataset import peak, peak_words
 from dpselect.dataset.answer import AnswerPlan
+from dpselect.dataset.identity import Facts, question_facts
 from dpselect.dataset.known import Known
 from dpselect.errors import DPSelectError, InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
@@ -226,21 +226,18 @@ class PeakPlan(AnswerPlan):
             raise InvalidParameter("a plan in a file is for the largest: leave ‹goal› out", parameter="goal")
         return replace(self.chosen, epsilon=self.shown_cost(), prediction=None, unit=self.unit).save(path)
 
-    def question(self) -> dict[str, Any]:
-        """The question as a ledger keeps it: public, and without places."""
-        return {
-            **dict(self.scope.parameters()),
-            "verb": "peak",
-            **self.scope.named(),
-            "mechanism": self.mechanism,
-            **peak_words.scale(self.chosen),
-            **({} if self.goal == "largest" else {"goal": self.goal}),
-            **({} if self.top == 1 else {"top": self.top}),
-            **({} if self.value is None else {"value_scale": self.value.scale}),
-            "epsilon": self.shown_cost(),
-            # A public list of categories may be longer than an entry.
-            "labels": hashlib.sha256("\n".join(self.scope.candidates.labels).encode()).hexdigest(),
-        }
+    def question(self) -> Facts:
+        """The question as a ledger keeps it. Noise is a part of it only where a plan states it."""
+        return question_facts(
+            "peak",
+            **self.scope.facts(),
+            goal=self.goal,
+            top=self.top,
+            values=self.value is not None,
+            mechanism=self.mechanism,
+            epsilon=rounded_up((2 if self.value is not None else 1) * float(self.job.epsilon or 0.0), digits=15),
+            **({"scale": float(self.chosen.mechanism().scales[0])} if self.forced == "planned" else {}),
+        )
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Each mechanism that was tried, as plain values."""

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpselect.dataset.facts import AMOUNTS, READING, whole_weeks_apart
+from dpselect.dataset.identity import Facts, candidate_facts
 from dpselect.errors import InvalidParameter
 from dpselect.report.words import shown, with_article
 from dpselect.rounding import at_most, exact_number
@@ -74,7 +75,7 @@ class Scope:
             if dataset.cap_length == "week":
                 self._refuse_cut_weeks(candidates)
             return held  # a cycle's value is the mean over its occurrences
-        if self._per_user != "sum":
+        if self.per_user != "sum":
             return 1  # the mean or the largest of some readings is no larger than one of them
         return held * max(candidates.occurrences) if isinstance(candidates, Cycle) else held
 
@@ -137,7 +138,8 @@ class Scope:
         return ("Times without an hour count as 00:00.",) if self.needs_hours else ()
 
     @property
-    def _per_user(self) -> Literal["sum", "mean", "max"]:
+    def per_user(self) -> Literal["sum", "mean", "max"]:
+        """How one person's readings in a candidate become one number."""
         return self.dataset.per_user or ("mean" if isinstance(self.candidates, Cycle) else "sum")
 
     @functools.cached_property
@@ -152,7 +154,7 @@ class Scope:
             category=dataset.category,
             value=dataset.value,
             measure=dataset.measure,
-            per_user=self._per_user,
+            per_user=self.per_user,
             cap=None if dataset.cap is None else self.times_cap * _exact(dataset.cap),
             adjacency=dataset.adjacency,
             shape="wide" if dataset.wide else "long",
@@ -202,7 +204,7 @@ class Scope:
             return str(dataset.value)
         if dataset.measure == "count":
             return "the number of persons with a reading"
-        if dataset.measure == "mean" and self._per_user == "sum" and self.period in ("week", "month"):
+        if dataset.measure == "mean" and self.per_user == "sum" and self.period in ("week", "month"):
             return (
                 f"the {self.period}'s total of {self._reading_name} per person (each counted up to {self._whole_cap})"
             )
@@ -223,13 +225,7 @@ class Scope:
         cap = self.dataset.cap
         return "" if cap is None else self.dataset.with_unit(shown(self.times_cap * _exact(cap)))
 
-    def named(self) -> dict[str, str]:
-        """What is compared and how it is read, for the question as a ledger keeps it."""
-        # Never worded anew: a question in other words would be another one, and paid again.
-        plain = self.dataset.is_series or self.dataset.measure == "count"
-        return {"measured": self.measured if plain else self._added_up, "reading": self._reading()}
-
-    def _reading(self) -> str:
+    def reading_digest(self) -> str:
         """A digest of every public fact that decides what the rows mean and whom the promise is about.
 
         A question to the same file under other facts is another question; what is typed as it is supposed anyway makes
@@ -239,10 +235,22 @@ class Scope:
         kept = {name: str(getattr(dataset, name)) for name in READING}
         kept |= {name: shown(_exact(given)) for name in AMOUNTS if (given := getattr(dataset, name)) is not None}
         if not dataset.is_series:
-            kept |= {"per_user": self._per_user, "grid": str(self.question.grid)}
+            kept |= {"per_user": self.per_user, "grid": str(self.question.grid)}
         if dataset.delimiter in (None, "tab", "\\t"):
             kept["delimiter"] = "\t" if dataset.delimiter or dataset.name.endswith(".tsv") else ","
         return hashlib.sha256(json.dumps([dataset.name, kept], sort_keys=True).encode()).hexdigest()
+
+    def facts(self) -> Facts:
+        """What identifies the scope of a question in a ledger: the rows, how they are read, and the candidates.
+
+        Only what was stated: a number that is computed from it may change in its last digit from version to version.
+        """
+        return {
+            "data": self.dataset.name,
+            "reading": self.reading_digest(),
+            "candidates": candidate_facts(self.candidates),
+            "query_unit": shown(self.public.natural_unit),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Which rows and which candidates a question is about, as plain values for a record."""
@@ -277,7 +285,7 @@ class Scope:
         over = f"each {self.period} over {days[0]} to {days[-1]}"
         if self.dataset.is_series:
             return f"{over}, by the mean of all its values (a missing one counts as 0)"
-        return f"{over}, by each person's {_GATHERED[self._per_user]} of the readings there are"
+        return f"{over}, by each person's {_GATHERED[self.per_user]} of the readings there are"
 
 
 def _exact(value: Any) -> Fraction:

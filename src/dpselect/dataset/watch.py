@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dpselect.dataset import how_much, rows
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.budget import NOBODY_REMEMBERS, not_remembered
+from dpselect.dataset.identity import known_form
+from dpselect.dataset.identity_1 import watch_1
 from dpselect.dataset.watch_words import noise, report
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused, refuse_given
@@ -269,9 +271,10 @@ def _begin(
         return Watch(plan=plan, vector=plan.vector(source))
     # A key nobody can have: the watch is another one, and paid again.
     mark = f"afresh {secrets.token_hex(16)}" if afresh else key
+    question = plan.question() if afresh else known_form(book, plan.question(), watch_1(plan), key=key)
     kept = KeptWatch(
         book,
-        plan.question(),
+        question,
         cost=Loss(epsilon=plan.settings.epsilon, delta=plan.settings.delta),
         values=Loss(epsilon=plan.asked.part) if plan.asked.how_much else None,
         key=mark,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dpselect.dataset import how_much, watch, watch_words
 from dpselect.dataset.answer import AnswerPlan
+from dpselect.dataset.identity import Facts, question_facts
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import refuse, refuse_given
 from dpselect.mechanisms.catalogue import entry_of
@@ -188,31 +189,30 @@ class WatchPlan(AnswerPlan):
         refuse_given("a plan in a file, whose whole budget names those above", how_much=self.asked.how_much or None)
         return replace(self.settings, unit=float(self.unit)).save(path)
 
-    def question(self) -> dict[str, Any]:
-        """The question as a ledger keeps it: public, without places, and the same however it was typed.
+    def question(self) -> Facts:
+        """The question as a ledger keeps it.
 
-        What was known beforehand, and the scales that the planner chose for it, are no part of the question: whoever
-        asks the same again finds the first answer. Noise that was stated by hand is, and so is whether all are named at
-        once or one by one, which are charged in different ways.
+        What was known beforehand, and the scales that the planner chose for it, are no part of it: whoever asks the
+        same again finds the first answer. Noise that was stated by hand is, and so is whether all are named at once or
+        one by one, which are charged in different ways.
         """
         family = self.settings.family
-        return {
-            **dict(watch_words.about(self)),
-            "Line": self.line,
-            "verb": "watch",
-            **({} if self.scope is None else self.scope.named()),
-            "family": [family.lower, family.upper, family.sensitivity, family.monotone],
-            "threshold": self.threshold,
-            "noise": "set" if self.settings.at_once else self.noise[0],
-            **(self._by_hand() if self.asked.by_hand else {}),
-            **({"how_much": True} if self.asked.how_much else {}),
-            "budget": self.shown_budget,
-            "delta": self.settings.delta,
-        }
+        scope = {"data": None, "family": [family.lower, family.upper, family.sensitivity, family.monotone]}
+        return question_facts(
+            "watch",
+            **(scope if self.scope is None else self.scope.facts()),
+            threshold=float(f"{self.threshold * float(self.unit):.12g}"),
+            noise="set" if self.settings.at_once else self.noise[0],
+            **self.by_hand_facts(),
+            values=self.asked.how_much,
+            budget=self.shown_budget,
+            delta=self.settings.delta,
+        )
 
-    def _by_hand(self) -> dict[str, Any]:
+    def by_hand_facts(self) -> dict[str, Any]:
+        """Noise that was stated by hand, or how it is used."""
         way = self.settings.one_by_one
-        if way is None:
+        if way is None or not self.asked.by_hand:
             return {}
         scales = {} if self.asked.noise is None else {"scales": (way.scale_threshold, way.scale_query)}
         return {"clip": way.clip, "resample": way.resample, **scales}

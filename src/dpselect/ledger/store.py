@@ -31,7 +31,7 @@ from dpselect.ledger.schema import newest, upgrade, version_of
 from dpselect.ledger.steps import FROM_OUTSIDE, Steps, Turn, check_reservation, check_within, ended
 from dpselect.ledger.total import Total
 from dpselect.ledger.unit import PrivacyUnit, given_unit
-from dpselect.ledger.wording import key_of, label, written
+from dpselect.ledger.wording import key_of, label, stretch_key, written
 
 #: The lock under which tables and data sets are made; data sets count from 1.
 _MAKING = 0
@@ -306,8 +306,11 @@ class Ledger(Steps):
 
     def knows(self, question: dict[str, Any], *, key: str | None = None) -> bool:
         """Whether the question was asked before, answered or not; one that was released was not."""
-        mark = key_of(written("question", question), key)
-        return self._database.read(lambda connection: self._standing(connection, mark)[1]) is not None
+        body = written("question", question)
+        marks = key_of(body, key), stretch_key(body, key, 0)
+        return self._database.read(
+            lambda connection: any(self._standing(connection, mark)[1] is not None for mark in marks)
+        )
 
     def settle(self, reservation: Reservation, answer: Any, *, cost: Any = None) -> Answered:
         """Write down the answer at its cost, which comes before showing it.

@@ -10,8 +10,6 @@ cost along from stretch to stretch), so it is never taken up.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from contextlib import suppress
 from typing import Any
@@ -21,7 +19,7 @@ from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.records import Reservation
 from dpselect.ledger.steps import FROM_OUTSIDE, taken_over
 from dpselect.ledger.store import Ledger
-from dpselect.ledger.wording import written
+from dpselect.ledger.wording import stretch_key, written
 
 #: What stands as the answer of a stretch whose process never said what it had answered.
 LOST = {"lost": True}
@@ -56,7 +54,7 @@ class Stretches:
     ) -> None:
         self._ledger = ledger
         self._question = question
-        self._name = json.dumps([written("question", question), key, "stretch"]) if named else None
+        self._named, self._key = named, key
         self._limit = limit
         #: Tells this process's entries from those of another one at the same stream.
         self._sitting = secrets.token_hex(8)
@@ -74,7 +72,7 @@ class Stretches:
         #: The stretch that is taken up again.
         self.taken_up: Reservation | None = None
         self._unseen = unseen
-        if self._name is not None:
+        if self._named:
             self._find()
 
     @property
@@ -100,7 +98,7 @@ class Stretches:
             ending = left_open, left_open.entry.amounts, written("answer", {"answer": LOST})
         question = written("question", {**self._question, "stretch": self._place + 1, "sitting": self._sitting})
         # Whatever interrupts this, nobody here knows what is charged: a stream with a name asks the ledger again.
-        self.uncertain = self._name is not None
+        self.uncertain = self._named
         try:
             found = self._ledger.exchange(
                 ending, least=least, wish=wish.at_most(room), question=question, mark=self._mark(self._place)
@@ -135,9 +133,9 @@ class Stretches:
         self.charged += used
 
     def _mark(self, place: int) -> str:
-        if self._name is None:
+        if not self._named:
             return secrets.token_hex(32)
-        return hashlib.sha256(f"{self._name}{place}".encode()).hexdigest()
+        return stretch_key(written("question", self._question), self._key, place)
 
     def _find(self) -> None:
         """Look up what an earlier process left."""

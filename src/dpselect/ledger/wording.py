@@ -76,3 +76,8 @@ def key_of(question: str, key: str | None) -> str:
     if key is not None and not isinstance(key, str):
         raise refuse("key", key, "a text")
     return hashlib.sha256(json.dumps([question, key]).encode()).hexdigest()
+
+
+def stretch_key(question: str, key: str | None, place: int) -> str:
+    """The key of a stretch of a stream: the first, second and so on of a written question."""
+    return hashlib.sha256(f"{json.dumps([question, key, 'stretch'])}{place}".encode()).hexdigest()

@@ -1,0 +1,56 @@
+"""What makes two questions the same question to a ledger: typed facts, never sentences.
+
+A question is kept as the facts below, in one canonical form, and found again by them; how it is worded to people, and
+in which unit, makes no difference. Until version 2 it was kept with sentences in it. Those forms are frozen in
+:mod:`dpselect.dataset.identity_1`, so that what was paid for then is still found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dpselect.tables import Candidates, Categories, Cycle
+
+if TYPE_CHECKING:
+    from dpselect.ledger import Ledger
+
+VERSION = 2
+
+#: A question as a ledger keeps it: plain values, ready for JSON.
+Facts: TypeAlias = dict[str, Any]
+
+
+def candidate_facts(candidates: Candidates) -> Facts:
+    """The candidates of a question. Their names are a digest: a public list may be longer than an entry.
+
+    >>> from dpselect.tables import Calendar
+    >>> found = candidate_facts(Calendar("2013-01-01", "2013-01-31"))
+    >>> found["every"], found["first"], found["last"], found["count"]
+    ('day', '2013-01-01', '2013-01-31', 31)
+    """
+    labels = candidates.labels
+    found: Facts = {"count": len(labels), "digest": hashlib.sha256("\n".join(labels).encode()).hexdigest()}
+    if isinstance(candidates, Categories):
+        return {"kind": "categories", **found}
+    calendar = candidates.calendar if isinstance(candidates, Cycle) else candidates
+    return {
+        "kind": "cycle" if isinstance(candidates, Cycle) else "calendar",
+        "every": candidates.every,
+        "first": calendar.labels[0],
+        "last": calendar.labels[-1],
+        "timezone": calendar.timezone,
+        **found,
+    }
+
+
+def question_facts(verb: str, **facts: Any) -> Facts:
+    """The question of a verb."""
+    return {"version": VERSION, "verb": verb, **facts}
+
+
+def known_form(ledger: Ledger, question: Facts, *older: Facts, key: str | None) -> Facts:
+    """The form under which the ledger knows a question already; the present one where it knows none."""
+    if ledger.knows(question, key=key):
+        return question
+    return next((one for one in older if ledger.knows(one, key=key)), question)
