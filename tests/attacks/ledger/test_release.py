@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.attacks.conftest import FACTS, JANUARY
+from tests.attacks.ledger.conftest import FACTS, JANUARY
 
 from dpselect.dataset import rows
 from dpselect.errors import InvalidParameter, SourceError

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy.engine import make_url
-from tests.attacks.conftest import AT_MOST, FACTS, JANUARY, Proxy
+from tests.attacks.ledger.conftest import AT_MOST, FACTS, JANUARY, PATIENCE, Proxy
 
 import dpselect as dp
 from dpselect.errors import LedgerError
 from dpselect.ledger import Ledger, Total
 
 ASK = ("--epsilon", 90, "--anyway")
+#: An outage that is over while a second look waits.
+OUTAGE = 1.5 * PATIENCE
 
 
 @pytest.fixture
@@ -76,6 +79,40 @@ class TestSecondBudget:
         assert names == ("homes",)
         assert 80 < spent <= 90
         assert dpselect("peak", on_server, "--epsilon", 80, "--anyway").code == 3
+
+    def test_a_lock_that_outlasts_one_patience_and_not_two(
+        self, dpselect: Callable[..., Any], describe: Callable[..., Path]
+    ) -> None:
+        """The first look fails, the next would succeed: what was spent by then is still what counts."""
+        homes = describe()
+        assert dpselect("peak", homes, *ASK).code == 0
+        assert dpselect("ledger", "show", homes).code == 0
+        gc.collect()
+        lock = sqlite3.connect(homes.with_suffix(".ledger"), isolation_level=None, check_same_thread=False)
+        lock.execute("PRAGMA locking_mode = EXCLUSIVE")
+        lock.execute("BEGIN EXCLUSIVE")
+        over = threading.Timer(OUTAGE, lock.close)
+        over.start()
+        ran = dpselect("peak", homes, "--epsilon", 80, "--anyway")
+        over.join()
+        assert (ran.code, ran.out) in ((2, ""), (3, ""))
+        names, spent = balance(homes.with_suffix(".ledger"))
+        assert names == ("homes",)
+        assert spent <= 90
+
+    def test_a_server_that_is_away_for_one_patience_and_not_two(
+        self, dpselect: Callable[..., Any], on_server: Path, proxy: Proxy
+    ) -> None:
+        assert dpselect("peak", on_server, *ASK).code == 0
+        proxy.refuse()
+        over = threading.Timer(OUTAGE, proxy.accept_again)
+        over.start()
+        ran = dpselect("peak", on_server, "--epsilon", 80, "--anyway")
+        over.join()
+        assert (ran.code, ran.out) in ((2, ""), (3, ""))
+        names, spent = balance("$LEDGER_URL")
+        assert names == ("homes",)
+        assert spent <= 90
 
     def test_a_schema_that_was_dropped(self, dpselect: Callable[..., Any], on_server: Path, server_url: str) -> None:
         assert dpselect("peak", on_server, *ASK).code == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.attacks.conftest import FACTS, JANUARY
+from tests.attacks.ledger.conftest import FACTS, JANUARY
 
 import dpselect as dp
 from dpselect import ledger as ledger_room
