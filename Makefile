@@ -23,8 +23,8 @@ demo: setup      ## the main job, end to end, on simulated data
 	$(BIN)/dpselect demo
 
 lint: setup      ## style
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src papers tests benchmarks
+	$(BIN)/ruff format --check src papers tests benchmarks
 
 types: setup     ## strict types
 	$(BIN)/mypy

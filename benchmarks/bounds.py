@@ -21,8 +21,9 @@ from scipy.special import log_ndtr
 
 from dpselect import GaussianAboveThreshold, GaussianNoisyMax, QueryFamily
 from dpselect.numerics.factors import Factor, peak_of_one
+from dpselect.numerics.integral import single_cell
 from dpselect.numerics.pair import exact
-from dpselect.privacy.above_threshold import Question, mixed_run_loss, transcript_epsilon
+from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.noisy_max import noisy_max_epsilon
 
 DIGITS = 25
@@ -132,17 +133,15 @@ def batch(size=100_000, seed=1):
 
 
 def mixtures():
-    """A run of three ordinary kinds of questions, and one whose questions are far less noisy than the threshold."""
+    """40 ⊥ of each of three kinds of questions and one ⊤: ordinary ones, and far less noisy than the threshold."""
     for spread, noises in ((0.2, (0.2, 0.3, 0.5)), (0.5, (0.005, 0.01, 0.05))):
-        questions = [
-            Question(lower=0.0, upper=1.0 - k / 10, threshold=0.5, sigma_query=s) for k, s in enumerate(noises)
-        ]
-        yield {
-            "sensitivity": 1e-3,
-            "sigma_threshold": spread,
-            "below": [q for q in questions for _ in range(40)],
-            "above": questions[:1],
-        }
+        uppers = [1.0 - k / 10 for k in range(len(noises))]
+        yield (
+            [40.0] * len(noises) + [1.0],
+            [spread / noise for noise in noises] + [-spread / noises[0]],
+            [(0.5 - upper) / noise for upper, noise in zip(uppers, noises, strict=True)] + [-0.5 / noises[0]],
+            [1e-3 / noise for noise in (*noises, noises[0])],
+        )
 
 
 def main_timings():
@@ -162,7 +161,7 @@ def main_timings():
     few = [{name: part[:1000] if np.ndim(part) else part for name, part in case.items()} for case in (noisy_max, above)]
     batched.append(clocked(lambda: noisy_max_epsilon(**few[0]), repeats=60) / 1e3)
     batched.append(clocked(lambda: transcript_epsilon(**few[1]), repeats=60) / 1e3)
-    mixed = [clocked(lambda case=case: mixed_run_loss(**case), repeats=10) for case in mixtures()]
+    mixed = [clocked(lambda case=case: single_cell(*case), repeats=10) for case in mixtures()]
     # The targets are for two quiet cores: of processor time, twice the microseconds of the clock.
     rows = [
         ("dpselect, one ε", scalar, 60e-6),

@@ -24,10 +24,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dpselect.composition import AdvancedFilter, Odometer, PublishedReportingFilter, PureFilter, SparseVector
+from dpselect.composition import AdvancedFilter, Odometer, PureFilter, SparseVector
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
+from lebensold2024.as_printed import PublishedReportingFilter
 
 POPULATION, THRESHOLD = 6946, 0.575
 LARGE = 1e6  # budgets that no stream here reaches
@@ -177,15 +178,12 @@ def timings() -> None:
     days = np.clip(random.normal(0.45, 0.12, 365), 0.0, 1.0)
     for resample in (True, False):
         start = time.perf_counter()
-        many = SparseVector.run_many(watcher, days, budget=0.01, times=20_000, resample=resample)
-        at_once = len(many.spent) / (time.perf_counter() - start)
-        start = time.perf_counter()
         for _ in range(200):
-            SparseVector(watcher, budget=0.01, resample=resample).ask_many(days)
-        single = 200 / (time.perf_counter() - start)
-        asked = (many.verdicts >= 0).sum(axis=1).mean()
+            svt = SparseVector(watcher, budget=0.01, resample=resample)
+            svt.ask_many(days)
+        rate = 200 / (time.perf_counter() - start)
         kind = "resampled" if resample else "one threshold"
-        print(f"run_many, {asked:.0f} of 365 questions, {kind}: {at_once:,.0f} a second, one by one {single:,.0f}")
+        print(f"a new sparse vector for {svt.questions} of 365 questions, {kind}: {rate:,.0f} a second")
 
     odometer = Odometer()
     adding = np.empty(200_000)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpselect.checks import FloatArray
-from dpselect.paper.monte_carlo import (
+from dpselect.privacy.noisy_max import noisy_max_loss
+from lebensold2024.monte_carlo import (
     CANDIDATES,
     PAIRINGS,
     PAPER_SAMPLES,
@@ -29,7 +30,6 @@ from dpselect.paper.monte_carlo import (
     shifts,
     sums_of,
 )
-from dpselect.privacy.noisy_max import noisy_max_loss
 
 #: The single number of candidates by which one estimate is timed.
 TIMED = 100

@@ -22,16 +22,20 @@ from pathlib import Path
 
 import numpy as np
 
-from dpselect import GaussianAboveThreshold, LaplaceAboveThreshold, QueryFamily, SparseVector
-from dpselect.mechanisms.above_threshold import Settings
+from dpselect import QueryFamily
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.noise.quantiles import NORMAL
 from dpselect.planning import Job, Model, Plan, Profile, compare
-from dpselect.planning.costs import own_losses, pure_rule
 from dpselect.planning.planner import ranked
-from dpselect.planning.simulation import RunRule, StandardNoise, f1_scores, simulate_fresh
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.planning.paper_best import paper_best  # noqa: E402
+from tests.planning.streams import KINDS, stream  # noqa: E402
+from tests.planning.test_robust_outlook import FAMILY, gain, planned, textbook  # noqa: E402
+from tests.planning.test_stated_range import KNOWN, within  # noqa: E402
+from tests.planning.test_whole_set import SET, score  # noqa: E402
+
 DATA = Path(os.environ.get("DPSELECT_DATA", ROOT.parent / "shared" / "data"))
 BUDGETS = (0.5, 1.0, 2.0, 4.0)
 #: Made-up streams that nothing was settled on.
@@ -56,35 +60,6 @@ def series(name: str) -> tuple[np.ndarray, np.ndarray, float, int, tuple[float, 
     values = values / values.max()
     cut = 365 if bikes else len(values) // 2
     return values[:cut], values[cut:], threshold, population, sigmas
-
-
-def paper_best(
-    values: np.ndarray, *, threshold: float, population: int, sigmas: tuple[float, float], epsilon: float
-) -> float:
-    """F1 of the published settings, the best σ_X in hindsight, runs started while anything is left."""
-    line = np.linspace(*sigmas, 13)
-    settings = Settings(GaussianAboveThreshold, threshold, line, math.sqrt(3) * line, np.zeros(13), np.ones(13))
-    family = QueryFamily(lower=0, upper=1, sensitivity=1 / population)
-    priced = pure_rule(own_losses(family, settings), longest=len(values), epsilon=epsilon, detail="fine")
-    needed = np.full_like(priced.needed, -np.inf)
-    needed[:, 0] = 1e-12
-    rule = RunRule(priced.budget, needed, priced.topped, priced.silent)
-    noise = StandardNoise.drawn(NORMAL, length=len(values), passes=300, generator=np.random.default_rng(7))
-    return float(simulate_fresh(settings, rule, values=values, noise=noise).f1.mean(axis=1).max())
-
-
-def textbook(past: np.ndarray, future: np.ndarray, *, threshold: float, family: QueryFamily, epsilon: float) -> float:
-    """F1 of Laplace noise with last year's number as its cap."""
-    cap = max(1, int((past >= threshold).sum()))
-    watcher = LaplaceAboveThreshold.calibrated(family, threshold=threshold, epsilon=epsilon, above=cap)
-    found = SparseVector.run_many(
-        watcher, future, budget=epsilon, times=300, resample=False, entropy=SeededEntropy(5)
-    ).verdicts
-    claimed = (found == 1) & (np.cumsum(found == 1, axis=1) <= cap)
-    hits = claimed[:, future >= threshold].sum(axis=1).astype(float)
-    return float(
-        f1_scores(hits, claimed=claimed.sum(axis=1).astype(float), true=float((future >= threshold).sum())).mean()
-    )
 
 
 def lived(plan: Plan, values: np.ndarray, *, passes: int = 60) -> tuple[float, float]:
@@ -118,7 +93,7 @@ def past_and_future() -> None:
         told = f"{name}, ρ = {threshold:g} ({' → '.join(f'{share:.2f}' for share in shares)})"
         for epsilon in BUDGETS:
             paper = paper_best(future, threshold=threshold, population=population, sigmas=sigmas, epsilon=epsilon)
-            plain = textbook(past, future, threshold=threshold, family=family, epsilon=epsilon)
+            plain = textbook(past, future, threshold, epsilon, family)
             public = Profile(tuple(past), public=True)
             job = Job(
                 asked="crossings", family=family, count=len(future), epsilon=epsilon, threshold=threshold, public=public
@@ -138,10 +113,6 @@ def past_and_future() -> None:
 
 def streams() -> None:
     """The table of made-up streams."""
-    sys.path.insert(0, str(ROOT))
-    from tests.planning.streams import KINDS
-    from tests.planning.test_robust_outlook import gain
-
     print("| stream | ε = 0.5 | ε = 1 | ε = 2 |\n| --- | --- | --- | --- |")
     gains = {}
     for kind in KINDS:
@@ -153,11 +124,6 @@ def streams() -> None:
 
 def whole() -> None:
     """The table of made-up years whose values are all there: one by one, all at once, and what the planner takes."""
-    sys.path.insert(0, str(ROOT))
-    from tests.planning.streams import KINDS, stream
-    from tests.planning.test_robust_outlook import FAMILY, planned
-    from tests.planning.test_whole_set import SET, score
-
     print("| ε | textbook | rationed | whole set | taken | least gain of taken over rationed in a kind |")
     print("| --- | --- | --- | --- | --- | --- |")
     for epsilon in (0.5, 1.0, 2.0):
@@ -171,10 +137,10 @@ def whole() -> None:
                 plans = ranked(
                     Job(asked="crossings", **promise, public=public, whole=True), [SET, "exponential-rationed"]
                 )
-                at_once = float(score(next(one for one in plans if one.contender == SET), future, passes=40).mean())
+                at_once = float(score(next(one for one in plans if one.name == SET), future, passes=40).mean())
                 rationed = float(planned(past, future, line, epsilon))
-                taken = at_once if plans[0].contender == SET else rationed
-                plain = textbook(past, future, threshold=line, family=FAMILY, epsilon=epsilon)
+                taken = at_once if plans[0].name == SET else rationed
+                plain = textbook(past, future, line, epsilon)
                 years.append((plain, rationed, at_once, taken))
             kinds.append(np.mean(years, axis=0))
         means, least = np.mean(kinds, axis=0), min(one[3] - one[1] for one in kinds)
@@ -183,10 +149,6 @@ def whole() -> None:
 
 def ranges() -> None:
     """The table of stated ranges: how often a single watch of the year after lies within, and how wide they are."""
-    sys.path.insert(0, str(ROOT))
-    from tests.planning.streams import KINDS
-    from tests.planning.test_stated_range import KNOWN, within
-
     print("| known | within | width | mean above the prediction |\n| --- | --- | --- | --- |")
     for known in KNOWN:
         tried = [within(kind, seed, epsilon, known) for kind in KINDS for seed in SEEDS for epsilon in (0.5, 2.0)]
@@ -207,7 +169,7 @@ def speed() -> None:
         "10,000 questions, δ = 1e-5, four in ten above": Job(**many, delta=1e-5),
         "largest of 365": Job(asked="largest", family=family, count=365, epsilon=0.1),
     }
-    print("| plan | contenders | clock, s | processor, s |\n| --- | --- | --- | --- |")
+    print("| plan | ways | clock, s | processor, s |\n| --- | --- | --- | --- |")
     for name, job in jobs.items():
         best = (math.inf, math.inf, 0)
         for _ in range(3):

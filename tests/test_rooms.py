@@ -29,6 +29,14 @@ def test_a_map_with_two_rooms_exchanged_would_be_broken(tmp_path):
     assert broken(tmp_path / "contracts")
 
 
+def test_a_package_that_imports_a_paper_would_break_the_contract(tmp_path):
+    text = CONTRACTS.read_text()
+    allowed = "ignore_imports =\n    dpselect.cli.paper -> lebensold2024\n"
+    assert text.count(allowed) == 1
+    (tmp_path / "contracts").write_text(text.replace(allowed, ""))
+    assert broken(tmp_path / "contracts")
+
+
 def test_the_page_for_contributors_quotes_the_map():
     layers = CONTRACTS.read_text().split("layers =\n")[1].split("exhaustive")[0]
     assert layers in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -53,7 +61,7 @@ def test_type_checkers_are_told_of_the_public_names_and_of_no_others():
 
 def test_every_file_that_a_page_names_is_there():
     """`rule.py`, `numerics/rule.py`, `tests/…`; of the core, modules by their dotted names, too."""
-    parts = [ROOT / part for part in ("src", "tests", "benchmarks")]
+    parts = [ROOT / part for part in ("src", "papers", "tests", "benchmarks")]
     files = [path.as_posix() for part in parts for path in part.rglob("*.py")]
     missing = []
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):

@@ -23,7 +23,7 @@ _HOMES = {entry.class_name: entry.home for entry in CATALOGUE} | {
     for home, names in {
         "composition.declared": "AdvancedFilter GaussianFilter RenyiFilter ZCDPFilter",
         "composition.odometer": "Odometer",
-        "composition.realised": "PublishedReportingFilter PureFilter RepairedReportingFilter",
+        "composition.realised": "PureFilter RepairedReportingFilter",
         "composition.sparse_vector": "SparseVector",
         "dataset": "Dataset Known Line",
         "errors": "BudgetExhausted DPSelectError DPSelectWarning InvalidData InvalidParameter NotPublic "
@@ -38,7 +38,7 @@ _HOMES = {entry.class_name: entry.home for entry in CATALOGUE} | {
     for name in names.split()
 }
 # fmt: off
-_ROOMS = {"composition", "dataset", "errors", "ledger", "mechanisms", "noise", "numerics", "paper", "planning",
+_ROOMS = {"composition", "dataset", "errors", "ledger", "mechanisms", "noise", "numerics", "planning",
           "privacy", "report", "tables"}
 # fmt: on
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dpselect.composition.declared import RenyiFilter as RenyiFilter
     from dpselect.composition.declared import ZCDPFilter as ZCDPFilter
     from dpselect.composition.odometer import Odometer as Odometer
-    from dpselect.composition.realised import PublishedReportingFilter as PublishedReportingFilter
     from dpselect.composition.realised import PureFilter as PureFilter
     from dpselect.composition.realised import RepairedReportingFilter as RepairedReportingFilter
     from dpselect.composition.sparse_vector import SparseVector as SparseVector

@@ -9,6 +9,7 @@
     ├── StateRefused (ValueError)       a saved state is damaged, altered or of another version
     ├── LedgerError                     the ledger cannot be read or written, or is not what it was; nothing got out
     ├── SourceError                     a table, file or engine cannot be read
+    │   └── NothingRead                 it could not even be opened; its charge is released
     └── NotPublic                       an operation that needs public data was given data not declared public
 
     DPSelectWarning (UserWarning)
@@ -132,9 +133,16 @@ class StateRefused(DPSelectError, ValueError):
 class LedgerError(DPSelectError):
     """A ledger cannot be read or written, or is not what it was. Nothing was released that is not in it."""
 
+    #: Whether the patience with its database is over.
+    waited = False
+
 
 class SourceError(DPSelectError):
     """A table, file or engine cannot be read; the message says what to change."""
+
+
+class NothingRead(SourceError):
+    """A table could not even be opened: no row was read, and whether it could be does not depend on rows."""
 
 
 class NotPublic(DPSelectError):

@@ -47,7 +47,7 @@ ALL = (*TABLE, *DATES, "--epsilon", "1")
         (replaced(ALL, timezone="Mars/Olympus"), "--timezone must be a known zone"),
         (replaced(ALL, maximum="5"), "--user does not go with --maximum"),
         (replaced(ALL, categories="a,b"), "--categories does not go with --from and --to"),
-        (replaced(ALL, to="2013-01-01"), "2 or more"),
+        (replaced(ALL, to="2013-01-01"), "only one candidate"),
         (replaced(ALL, table="t"), "table must be left out unless the data is a database URL"),
         ((*ALL, "--monotone"), "--monotone does not go with rows of persons"),
         ((*ALL, "--wide"), "a wide table takes no time"),

@@ -75,6 +75,11 @@ def test_another_data_set_in_the_ledger_gives_no_fresh_budget(dpselect: Callable
     assert dpselect(*asked, "first").code == 0
     assert dpselect("ledger", "create", ledger, "--dataset", "readings.csv", "--total", 3000).code == 0
     refused = dpselect(*asked, "second")
+    assert refused.code == 2
+    assert "several data sets ('homes', 'readings.csv'): write its anchor into the data-set file" in refused.err
+    named = dpselect("ledger", "show", ledger, "--dataset", "homes", "--json").json["named_by"]
+    homes.write_text(homes.read_text() + f'anchor = "{named}"\n')
+    refused = dpselect(*asked, "second")
     assert refused.code == 3
     assert "does not fit" in refused.err
 
@@ -86,9 +91,7 @@ def test_whom_the_ledger_of_a_file_protects_is_not_changed(dpselect: Callable[..
         for option in (("--user", "at"), ("--adjacency", "add-remove"), ("--wide",)):
             ran = dpselect(*asked, *option)
             assert (ran.code, ran.out) == (2, "")
-            assert (
-                f"counts what is spent about each 'meter', so {option[0]} stays as the data-set file has it" in ran.err
-            )
+            assert f"counts what is spent about each 'meter', so {option[0]} must stay" in ran.err
     assert dpselect("peak", homes, "--epsilon", 2000, "--user", "meter", "--adjacency", "replace").code == 0
 
 

@@ -9,15 +9,20 @@ import pytest
 
 from dpselect import Dataset
 from dpselect.errors import InvalidData, InvalidParameter
-from dpselect.ledger import Ledger, Total
+from dpselect.ledger import Ledger, PrivacyUnit, Total
 from dpselect.ledger.amounts import PER_EPSILON
 
 JANUARY = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "50", "--population", "20", "--from",
            "2013-01-01", "--to", "2013-01-31"]  # fmt: skip
 
 
+METERS = PrivacyUnit(user="meter", adjacency="add-remove")
+
+
 @pytest.fixture
 def ask(dpselect: Callable[..., object], readings: Path, tmp_path: Path) -> Callable[..., object]:
+    Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.pure(100), unit=METERS).close()
+
     def run(verb: str, *options: object) -> object:
         return dpselect(verb, readings, *JANUARY, "--ledger", tmp_path / "homes.ledger", *options)
 
@@ -25,7 +30,7 @@ def ask(dpselect: Callable[..., object], readings: Path, tmp_path: Path) -> Call
 
 
 def test_a_story_of_three_questions(ask: Callable[..., object], tmp_path: Path) -> None:
-    first = ask("peak", "--epsilon", 40, "--anyway", "--total", 100, "--json")
+    first = ask("peak", "--epsilon", 40, "--anyway", "--json")
     assert first.code == 0, first.err
     assert (first.json["ledger_entry"], first.json["repeated"]) == (2, False)
     again = ask("peak", "--epsilon", 40, "--anyway", "--json").json
@@ -43,7 +48,7 @@ def test_a_story_of_three_questions(ask: Callable[..., object], tmp_path: Path) 
 def test_a_watch_is_charged_a_stretch_at_a_time_and_settled_at_its_cost(
     ask: Callable[..., object], tmp_path: Path
 ) -> None:
-    ran = ask("watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 60, "--total", 100, "--json")
+    ran = ask("watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 60, "--json")
     assert ran.code in (0, 3), ran.err
     last = ran.lines[-1]
     assert (last["ledger_entry"], last["repeated"]) == (2, 0)
@@ -56,7 +61,7 @@ def test_a_watch_is_charged_a_stretch_at_a_time_and_settled_at_its_cost(
 
 def test_a_watch_asked_again_is_repeated_and_costs_nothing(ask: Callable[..., object], tmp_path: Path) -> None:
     options = ["watch", "--threshold", 25, "--clip", 25, "--anyway", "--budget", 60, "--json"]
-    first = ask(*options, "--total", 100)
+    first = ask(*options)
     with Ledger.open(tmp_path / "homes.ledger") as ledger:
         before = ledger.balance()
     again = ask(*options)
@@ -109,6 +114,7 @@ def test_names_like_paths_are_answered_and_not_written(
     dpselect: Callable[..., object], web: Path, tmp_path: Path, more: list[object]
 ) -> None:
     place = tmp_path / "web.ledger"
+    assert dpselect("ledger", "create", place, "--dataset", "web", "--total", 60).code == 0
     asked = ["peak", web, *WEB, "--categories", "/login,other", "--epsilon", 40, "--ledger", place, "--json", *more]
     first = dpselect(*asked, "--total", 60)
     assert first.code == 0, first.err
@@ -231,10 +237,12 @@ def test_an_answer_without_a_ledger_says_that_nothing_remembers_it(
 
 def test_seeded_answers_do_not_enter_a_ledger(ask: Callable[..., object], tmp_path: Path) -> None:
     assert ask("peak", "--epsilon", 40, "--anyway", "--total", 100, "--seed", 1).code == 2
-    assert not (tmp_path / "homes.ledger").exists()
+    with Ledger.open(tmp_path / "homes.ledger") as ledger:
+        assert ledger.balance().anchor.number == 1
 
 
 def test_from_python(readings: Path, tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.pure(100), unit=METERS).close()
     homes = Dataset(
         str(readings), user="meter", time="at", value="kwh", cap=50, population=20,
         total=100.0, ledger=tmp_path / "homes.ledger",

@@ -354,6 +354,7 @@ def test_a_dry_run_says_how_much_noise_values_have_and_what_would_be_left(
     kept = (*asked, "--ledger", ledger, "--total", 25)
     absent = dpselect(*kept, "--dry-run")
     assert (absent.code, ledger.exists()) == (0, False)  # a dry run makes none
+    assert dpselect("ledger", "create", ledger, "--dataset", "homes", "--total", 25).code == 0
     assert dpselect(*kept).code == 0
     dry = dpselect(*kept, "--how-much", "--dry-run")
     assert "Ledger: 15 of 25 left, 5 after this" in dry.err

@@ -56,7 +56,7 @@ SLIPS: dict[str, Slip] = {
     "a series nobody declared public": ("r.csv", PLAIN, {"--like": "r.csv"}, "with --public"),
     "a plan that is none": ("r.csv", PLAIN, {"--plan": "r.csv", "--epsilon": None}, "r.csv"),
     "a plan beside its price": ("r.csv", PLAIN, {"--plan": "r.csv"}, "r.csv"),
-    "a ledger that is not there": ("r.csv", PLAIN, {"--ledger": "r.ledger"}, "a ledger is made with its total"),
+    "a ledger that is not there": ("r.csv", PLAIN, {"--ledger": "r.ledger"}, "made once, with its total"),
     "days first": (
         "r.csv",
         table(lambda row: row.replace("2013-01-", "01/").replace(",1.5", "/2013,1.5")),

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from dpselect.cli.stream import read_line
 from dpselect.errors import InvalidData
-from dpselect.ledger import Ledger
+from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 COLUMNS = (
     *("--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10"),
@@ -305,8 +305,9 @@ def test_without_a_ledger_the_last_record_says_that_nothing_remembers_it(
 ) -> None:
     assert "No ledger remembers this answer" in dpselect(*STREAM, stdin="0.1\n").lines[-1]["ledger"]
     assert "ledger" not in dpselect(*STREAM, "--seed", 1, stdin="0.1\n").lines[-1]
+    Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(1)).close()
     kept = dpselect(*STREAM, "--ledger", tmp_path / "x.ledger", "--total", 1, stdin="0.1\n").lines[-1]
-    assert kept["ledger_entry"] == 2
+    assert kept["ledger_entry"] == 3  # after whose privacy is counted
     assert "ledger" not in kept
 
 
@@ -326,6 +327,7 @@ def test_days_above_are_named_with_their_values(dpselect: Callable[..., object],
 def test_an_interrupted_stream_ends_with_what_the_ledger_has(tmp_path: Path, stop: int) -> None:
     """For real: a child that is told to end between two questions."""
     place = tmp_path / "x.ledger"
+    Ledger.create(place, dataset="load", total=Total.pure(1)).close()
     command = [*CHILD, *STREAM, "--ledger", str(place), "--total", "1"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as child:  # type: ignore[call-overload]
@@ -348,6 +350,7 @@ def test_every_answer_that_was_read_is_in_the_ledger_however_its_reader_leaves(
     dpselect: Callable[..., object], tmp_path: Path, how: str
 ) -> None:
     """For real: questions keep coming while standard output is closed, or Ctrl-C is pressed, or both at once."""
+    Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(1)).close()
     watch = (*STREAM, "--ledger", str(tmp_path / "x.ledger"), "--total", "1")
     values = ["0.01", "0.02", "0.99", "0.03", "0.98", *["0.01"] * 200]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

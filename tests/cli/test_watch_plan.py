@@ -9,19 +9,19 @@ import pytest
 
 import dpselect as dp
 from dpselect.planning import Plan
+from dpselect.planning.ways import Capped, GaussianByHand, OneShot
 
 FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
 
 
 def plan(**changes: object) -> Plan:
     settings: dict[str, object] = {
-        "contender": "sparse-kept-clipped",
+        "way": GaussianByHand.stated((0.01, 0.01), resample=False, clip=(0.2, 0.2)),
         "asked": "crossings",
         "family": FAMILY,
         "count": 100,
         "epsilon": 1.0,
         "threshold": 0.5,
-        "parameters": {"scale_threshold": 0.01, "scale_query": 0.01, "clip_below": 0.2, "clip_above": 0.2},
     }
     return Plan(**(settings | changes))  # type: ignore[arg-type]
 
@@ -37,9 +37,8 @@ def test_a_plan_answers_a_stream(dpselect: Callable[..., object], tmp_path: Path
 
 
 def test_a_laplace_plan_answers_too_and_its_dry_run_says_so(dpselect: Callable[..., object], tmp_path: Path) -> None:
-    path = plan(contender="laplace-fresh", parameters={"scale_threshold": 0.01, "scale_query": 0.01}).save(
-        tmp_path / "plan.toml"
-    )
+    way = Capped(name="laplace-kept", scale_threshold=0.01, scale_query=0.01)
+    path = plan(way=way).save(tmp_path / "plan.toml")
     assert "Laplace" in dpselect("watch", "--plan", path, "--dry-run").out
     assert dpselect("watch", "--plan", path, "--anyway", stdin="0.9\n").lines[0]["answer"] == "above"
 
@@ -84,9 +83,8 @@ def test_what_the_plan_says_is_not_said_twice(
 def test_other_files_and_other_plans_are_refused_in_one_line(dpselect: Callable[..., object], tmp_path: Path) -> None:
     junk = tmp_path / "junk.toml"
     junk.write_text("not = [toml")
-    largest = plan(contender="permute-and-flip", asked="largest", threshold=None, parameters={"scale": 0.1}).save(
-        tmp_path / "largest.toml"
-    )
+    way = OneShot(name="permute-and-flip", scale=0.1)
+    largest = plan(way=way, asked="largest", threshold=None).save(tmp_path / "largest.toml")
     for path in (junk, largest, tmp_path / "missing.toml"):
         ran = dpselect("watch", "--plan", path)
         assert ran.code == 2

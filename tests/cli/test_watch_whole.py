@@ -48,7 +48,7 @@ def f1(named: list[int]) -> float:
 
 def test_the_default_names_all_at_once_and_nearly_all_right(series: Path) -> None:
     plan = opened(series, entropy=SeededEntropy(1)).plan(**WITHIN, budget=1)
-    assert plan.settings.contender == "set-above-threshold"
+    assert plan.settings.name == "set-above-threshold"
     assert "named together, at one price" in plan.reason
     found = plan.ask()
     assert found.answered == DAYS
@@ -135,7 +135,7 @@ def test_a_set_that_the_ledger_did_not_take_is_not_drawn_again(
 def test_values_come_from_the_other_half(series: Path, tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(2))
     plan = opened(series, ledger=book).plan(**WITHIN, budget=2, how_much=True)
-    assert plan.settings.contender == "set-above-threshold"
+    assert plan.settings.name == "set-above-threshold"
     found = plan.ask()
     assert found.amounts is not None
     assert len(found.amounts) == len(found.above)

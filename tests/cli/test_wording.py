@@ -37,7 +37,7 @@ def refused(ran: Any, said: str) -> None:
         ((*PEAK, "--epsilon", "inf"), "'--epsilon': must be finite"),
         ((*PEAK, "--epsilon", "-1"), "--epsilon must be positive and finite; got -1"),
         ((*PEAK, "--table", "t"), "--table must be left out"),
-        ((*PEAK, "--to", "2013-01-01"), "error: candidates must be"),
+        ((*PEAK, "--to", "2013-01-01"), "error: there is only one candidate"),
     ],
 )
 def test_peak_speaks_of_options(dpselect: Run, readings: Path, options: tuple[str, ...], said: str) -> None:

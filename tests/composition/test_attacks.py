@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import math
 import os
@@ -15,17 +16,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.composition.members import in_memory
 
 import dpselect as dp
 from dpselect.composition import (
     AdvancedFilter,
-    Filter,
     GaussianFilter,
     Odometer,
-    PublishedReportingFilter,
     PureFilter,
     RenyiFilter,
-    RepairedReportingFilter,
     SparseVector,
     ZCDPFilter,
 )
@@ -38,15 +37,7 @@ from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 
-FILTERS: dict[str, Callable[[], Filter]] = {
-    "pure": lambda: PureFilter(50.0),
-    "repaired": lambda: RepairedReportingFilter(epsilon=50.0, delta=1e-5),
-    "published": lambda: PublishedReportingFilter(epsilon=50.0, delta=1e-5, acknowledge="not private as claimed"),
-    "advanced": lambda: AdvancedFilter(epsilon=50.0, delta=1e-5),
-    "renyi": lambda: RenyiFilter(order=8.0, tau=50.0),
-    "zcdp": lambda: ZCDPFilter(rho=50.0),
-    "gaussian": lambda: GaussianFilter(mu=50.0),
-}
+FILTERS = {name: functools.partial(make, 50.0) for name, make in in_memory().items()}
 # One ⊥ is all but certain, so a run that answers it costs next to nothing afterwards; a ⊤ would have cost a lot.
 RARE_TOP = GaussianAboveThreshold(
     QueryFamily(lower=0, upper=1, sensitivity=1), threshold=3.326, sigma_threshold=0.6, sigma_query=0.8

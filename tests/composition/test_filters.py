@@ -20,46 +20,54 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.composition.members import in_memory, limit_name
+from tests.mechanisms.output_law import transcript_probability
+from tests.privacy_loss import least_delta
 
 from dpselect.composition import (
     AdvancedFilter,
     Filter,
     GaussianFilter,
-    PublishedReportingFilter,
     PureFilter,
     RenyiFilter,
     RepairedReportingFilter,
     ZCDPFilter,
 )
 from dpselect.composition.costs import pure_price, renyi_price
+from dpselect.composition.filter import RunTerms
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
+from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.selection import Selection
 from dpselect.privacy.conversions import pure_to_gaussian
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 
-ACKNOWLEDGE = "not private as claimed"
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 WATCHER = GaussianAboveThreshold(FAMILY, threshold=0.3, sigma_threshold=0.1, sigma_query=0.2)
 
-FILTERS: dict[str, Any] = {
-    "pure": lambda: PureFilter(1.0),
-    "repaired": lambda: RepairedReportingFilter(epsilon=1.0, delta=1e-5),
-    "published": lambda: PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge=ACKNOWLEDGE),
-    "advanced": lambda: AdvancedFilter(epsilon=1.0, delta=1e-5),
-    "renyi": lambda: RenyiFilter(order=8.0, tau=1.0),
-    "zcdp": lambda: ZCDPFilter(rho=1.0),
-    "gaussian": lambda: GaussianFilter(mu=1.0),
-}
+FILTERS = in_memory()
+
+
+#: More releases than any filter of limit 1 lets through here.
+MANY = 2000
+#: One question of it is a coin that one person moves as far as its price says, almost.
+COIN = GaussianAboveThreshold(
+    QueryFamily(lower=0.475, upper=0.525, sensitivity=0.05), threshold=0.5, sigma_threshold=0.5, sigma_query=1.0
+)
+
+
+def coin(value: float) -> list[float]:
+    """Chances of ⊥ and ⊤ for one question about this value."""
+    noise = {"threshold": COIN.level, "scale_threshold": 0.5, "scale_query": 1.0}
+    return [transcript_probability([value], [verdict], **noise) for verdict in Verdict]
 
 
 @pytest.fixture(params=FILTERS)
 def fresh(request: pytest.FixtureRequest) -> Filter:
-    found: Filter = FILTERS[request.param]()
-    return found
+    return FILTERS[request.param](1.0)
 
 
 class TestContract:
@@ -94,17 +102,9 @@ class TestContract:
 
     @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan, math.inf])
     def test_a_budget_that_is_not_positive_and_finite_is_refused(self, limit: float) -> None:
-        for make in (
-            lambda: PureFilter(limit),
-            lambda: RepairedReportingFilter(epsilon=limit, delta=1e-5),
-            lambda: PublishedReportingFilter(epsilon=limit, delta=1e-5, acknowledge=ACKNOWLEDGE),
-            lambda: AdvancedFilter(epsilon=limit, delta=1e-5),
-            lambda: RenyiFilter(order=8.0, tau=limit),
-            lambda: ZCDPFilter(rho=limit),
-            lambda: GaussianFilter(mu=limit),
-        ):
+        for make in FILTERS.values():
             with pytest.raises(InvalidParameter):
-                make()
+                make(limit)
 
     def test_the_size_of_its_state_does_not_grow(self, fresh: Filter) -> None:
         fresh.charge(1e-9)
@@ -179,6 +179,43 @@ class TestContract:
             reached = seen >= at
         assert charged > 10
 
+    def twin(self, fresh: Filter) -> Filter:
+        """Another of the same kind, to charge undisturbed."""
+        return FILTERS[fresh.name](1.0)
+
+    def test_what_a_handler_charges_during_a_charge_stays_charged(self, fresh: Filter) -> None:
+        """At every line of charging, once, something else is charged, as by a signal handler."""
+        at, charged, reached, twin = 0, 0, True, self.twin(fresh)
+        while reached and fresh.fits(0.008):
+            at, seen = at + 1, 0
+
+            def trace(frame: Any, event: str, _: Any, at: int = at) -> Any:
+                nonlocal seen, charged
+                if not frame.f_globals.get("__name__", "").startswith(
+                    ("dpselect.composition", "dpselect.ledger.filter", "dpselect.ledger.kinds")
+                ):
+                    return None
+                seen += event == "line"
+                if event == "line" and seen == at:
+                    sys.settrace(None)
+                    fresh.charge(0.004)
+                    charged += 1
+                return trace
+
+            sys.settrace(trace)
+            try:
+                fresh.charge(0.004)
+                charged += 1
+            except StateRefused:
+                pass
+            finally:
+                sys.settrace(None)
+            reached = seen >= at
+        for _ in range(charged):
+            twin.charge(0.004)
+        assert charged > 10
+        assert fresh.spent >= twin.spent * (1 - 1e-12)
+
     def test_a_run_is_settled_once_and_by_its_own_hold_alone(self, fresh: Filter) -> None:
         first = fresh.open_run(WATCHER, horizon=50)
         first.settle(0.02)
@@ -212,7 +249,7 @@ class TestContract:
         for name in good:
             for value in (None, -1.0, math.nan, math.inf, "x", "-0x5", [], {}, True, 10**400):
                 with pytest.raises(StateRefused):
-                    type(fresh).from_state({**good, name: value} if (name, value) != ("run_epsilon", None) else {})
+                    type(fresh).from_state({**good, name: value})
             with pytest.raises(StateRefused):
                 type(fresh).from_state({field: value for field, value in good.items() if field != name})
         for wrong in ({**good, "more": 1}, {}, None, 3, [good]):
@@ -221,13 +258,7 @@ class TestContract:
 
     def with_limit(self, fresh: Filter) -> tuple[str, Callable[[Any], object]]:
         """What the limit of such a filter is called, and how one is made with another."""
-        name = "rho" if fresh.name == "zcdp" else "mu" if fresh.name == "gaussian" else "tau"
-        others = {"renyi": {"order": 8.0}, "zcdp": {}, "gaussian": {}, "pure": {}}.get(fresh.name, {"delta": 1e-5})
-        if fresh.name == "published":
-            others = {**others, "acknowledge": ACKNOWLEDGE}
-        if name == "tau" and fresh.name != "renyi":
-            name = "epsilon"
-        return name, lambda limit: type(fresh)(**{name: limit}, **others)
+        return limit_name(type(fresh)), FILTERS[fresh.name]
 
     @pytest.mark.parametrize("limit", [[1.0], [], np.ones(2), "1", None, 1 + 0j])
     def test_a_limit_that_is_not_one_number_is_refused(self, fresh: Filter, limit: Any) -> None:
@@ -268,7 +299,65 @@ class TestContract:
     def test_it_promises_more_epsilon_for_less_delta(self, fresh: Filter) -> None:
         figures = [fresh.epsilon(delta=delta) for delta in (0.0, 1e-9, 1e-5, 1e-2)]
         assert figures == sorted(figures, reverse=True)
-        assert (figures[-1] == math.inf) == isinstance(fresh, PublishedReportingFilter), "which promises nothing"
+        assert math.isfinite(figures[-1])
+
+    def test_its_promise_covers_the_randomised_responses_it_lets_through(self, fresh: Filter) -> None:
+        """Each costs .05 and tells exactly that much, so the δ they need together is known."""
+        asked = 0
+        while fresh.fits(Loss(epsilon=0.05)) and asked < MANY:
+            fresh.charge(Loss(epsilon=0.05))
+            asked += 1
+        assert 0 < asked < MANY
+        truth = 1.0 / (1.0 + math.exp(-0.05))
+        sides = [truth, 1.0 - truth], [1.0 - truth, truth]
+        assert least_delta(*sides, epsilon=fresh.epsilon(delta=1e-5), times=asked) <= 1e-5
+
+    def test_its_promise_covers_the_runs_it_lets_through(self, fresh: Filter) -> None:
+        """Runs of one question each, all about the worst pair of neighbours."""
+        each, runs = float(COIN.epsilon(horizon=1)), 0
+        while runs < MANY:
+            try:
+                held = fresh.open_run(COIN, horizon=1)
+            except BudgetExhausted:
+                break
+            if held.allowed < each:
+                held.settle(0.0)
+                break
+            held.settle(each)
+            runs += 1
+            assert fresh.spent <= fresh.limit
+        assert 0 < runs < MANY
+        assert least_delta(coin(0.525), coin(0.475), epsilon=fresh.epsilon(delta=1e-5), times=runs) <= 1e-5
+
+
+COVERED = (
+    "test_its_promise_covers_the_randomised_responses_it_lets_through",
+    "test_its_promise_covers_the_runs_it_lets_through",
+)
+
+
+@pytest.mark.parametrize("claim", COVERED)
+@pytest.mark.parametrize("kind", FILTERS)
+def test_four_times_the_budget_that_is_promised_fails_the_contract(kind: str, claim: str) -> None:
+    honest, generous = FILTERS[kind](1.0), FILTERS[kind](4.0)
+    # A class of its own, so that the promise and the limit it states are those of the honest one.
+    said = {"epsilon": lambda _, *, delta=0.0: honest.epsilon(delta=delta), "spent": 0.0}
+    generous.__class__ = type("Generous", (type(generous),), said)
+    with pytest.raises(AssertionError):
+        getattr(TestContract(), claim)(generous)
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_a_filter_that_says_yes_to_everything_fails_the_contract(kind: str) -> None:
+    for claim in (*COVERED, "test_it_charges_what_fits_and_nothing_else"):
+        lenient = FILTERS[kind](1.0)
+        yes = {
+            "holds": lambda _, books: True,
+            "check_run": lambda self, watcher, horizon=None: RunTerms(allowed=math.inf, books=self._books),
+        }
+        lenient.__class__ = type("Lenient", (type(lenient),), yes)
+        with pytest.raises(AssertionError):
+            getattr(TestContract(), claim)(lenient)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +456,7 @@ def test_a_run_delta_that_never_fits_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["pure", "repaired"])
 def test_realised_losses_take_pure_releases_and_no_approximate_delta(kind: str) -> None:
-    tested = FILTERS[kind]()
+    tested = FILTERS[kind](1.0)
     tested.charge(Loss(epsilon=0.25))
     tested.charge(Selection(index=1, loss=Loss(epsilon=0.25)))
     assert tested.spent == 0.5
@@ -395,13 +484,6 @@ def test_a_cost_is_read_once() -> None:
     tested.charge(cost)
     # What was compared with the limit is what was counted, and nothing was read after it.
     assert tested.spent == cost.epsilon
-
-
-def test_the_published_filter_refuses_without_the_acknowledgement() -> None:
-    with pytest.raises(TypeError):
-        PublishedReportingFilter(epsilon=1.0, delta=1e-5)  # type: ignore[call-arg]
-    with pytest.raises(InvalidParameter, match="not private as claimed"):
-        PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge="I know")
 
 
 def test_an_order_of_one_or_less_is_refused() -> None:

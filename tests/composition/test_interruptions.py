@@ -200,3 +200,16 @@ def test_the_harness_notices_an_unsafe_order(monkeypatch: pytest.MonkeyPatch) ->
         interrupted(svt.renew, at=at, by=KeyboardInterrupt)
         lost += witness.truth > svt.spent * (1 + 1e-9)
     assert lost > 0
+
+
+def test_settling_again_after_an_interruption_counts_once() -> None:
+    at, hit = 0, True
+    while hit:
+        at += 1
+        budget = PureFilter(1.0)
+        held = budget.open_run(WATCHER)
+        hit = interrupted(lambda held=held: held.settle(0.25), at=at, by=KeyboardInterrupt)
+        held.settle(0.25)
+        assert budget.spent == 0.25, at
+        assert not held.open
+    assert at > 5

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect.composition import Odometer, SparseVector
-from dpselect.composition.exact_sum import in_units, left, round_up
 from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.selection import Selection
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
+from dpselect.rounding import downward, in_units, left, round_up, upward
 
 DOUBLES = st.floats(min_value=0.0, max_value=1e300, allow_subnormal=True)
 
@@ -41,6 +43,15 @@ def test_what_is_left_is_rounded_down_and_fits(value: float, limit: float) -> No
     rest = left(limit, in_units(value))
     assert Fraction(rest) <= max(Fraction(0), Fraction(limit) - Fraction(value))
     assert (in_units(value) + in_units(rest) <= in_units(limit)) == (value <= limit)
+
+
+@given(value=st.one_of(st.fractions(), st.integers().map(lambda power: Fraction(1, 3) * 8 ** (power % 700))))
+@settings(deadline=None, max_examples=200)
+def test_a_fraction_is_rounded_to_either_side_by_less_than_one_step(value: Fraction) -> None:
+    for number in (value, -value):
+        down, up = downward(number), upward(number)
+        assert down <= number <= up
+        assert up == (down if down == number else math.nextafter(down, math.inf))
 
 
 def test_a_million_additions_do_not_drift() -> None:
@@ -190,3 +201,39 @@ def test_an_odometer_is_not_copied() -> None:
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(StateRefused):
             attempt(Odometer())
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_what_a_handler_adds_in_between_is_never_lost(read: bool) -> None:
+    """At every line of adding a cost, or of reading the total, once, another cost is added."""
+    at, reached = 0, True
+    while reached:
+        at, seen, odometer = at + 1, 0, Odometer()
+        family = QueryFamily(lower=0, upper=1, sensitivity=0.01)
+        run = LaplaceAboveThreshold(family, threshold=0.5, scale_threshold=1.0, scale_query=1.0).start()
+        odometer.follow(run)
+        run.ask(0.1)
+        run.close()
+
+        def trace(frame: Any, event: str, _: Any, at: int = at, odometer: Odometer = odometer) -> Any:
+            nonlocal seen
+            if not frame.f_code.co_filename.endswith("odometer.py") or "test_" in frame.f_code.co_filename:
+                return None
+            seen += event == "line"
+            if event == "line" and seen == at:
+                sys.settrace(None)
+                odometer.add(0.25)
+            return trace
+
+        sys.settrace(trace)
+        try:
+            if read:
+                _ = odometer.loss
+            else:
+                odometer.add(0.5)
+        finally:
+            sys.settrace(None)
+        reached = seen >= at
+        expected = run.loss.epsilon + (0.0 if read else 0.5) + (0.25 if reached else 0.0)
+        assert odometer.loss.epsilon >= expected, at
+    assert at > 10

@@ -42,7 +42,6 @@ from dpselect.composition import (
     ZCDPFilter,
 )
 from dpselect.composition.costs import pure_price
-from dpselect.composition.exact_sum import in_units
 from dpselect.errors import BudgetExhausted, InvalidData, StateRefused
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
@@ -51,6 +50,7 @@ from dpselect.noise.entropy import SeededEntropy
 from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.conversions import pure_rho
 from dpselect.privacy.family import QueryFamily
+from dpselect.rounding import in_units
 
 GENERAL = QueryFamily(lower=0, upper=1, sensitivity=0.05)
 MONOTONE = QueryFamily(lower=0, upper=1, sensitivity=0.1, monotone=True)

@@ -148,6 +148,14 @@ def test_what_is_no_state_is_refused(text: str) -> None:
         SparseVector.restore(text)
 
 
+def test_a_field_that_stands_twice_is_refused() -> None:
+    """Two programs may read two numbers from such a text, and the digest of one of them matches."""
+    text = used().save()
+    assert text.count('"ended":') == 1
+    with pytest.raises(StateRefused, match="not JSON"):
+        SparseVector.restore(text.replace('"ended":', '"ended": "0x0", "ended":'))
+
+
 def test_without_the_key_an_edit_cannot_be_signed() -> None:
     text = used().save(key=b"curator")
     state = json.loads(text)

@@ -21,7 +21,6 @@ from tests.mechanisms.output_law import transcript_probability
 from dpselect.composition import (
     AdvancedFilter,
     GaussianFilter,
-    PublishedReportingFilter,
     PureFilter,
     RenyiFilter,
     RepairedReportingFilter,
@@ -318,7 +317,6 @@ class TestRuns:
         "make",
         [
             lambda: RepairedReportingFilter(epsilon=3.0, delta=1e-4),
-            lambda: PublishedReportingFilter(epsilon=3.0, delta=1e-4, acknowledge="not private as claimed"),
             lambda: AdvancedFilter(epsilon=3.0, delta=1e-4),
             lambda: RenyiFilter(order=8.0, tau=3.0),
             lambda: ZCDPFilter(rho=0.5),

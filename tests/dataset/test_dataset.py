@@ -141,7 +141,7 @@ def test_plans_read_nothing_and_spend_nothing() -> None:
     data = homes("no/such/file.parquet", total=1.0)
     plan = data.plan(epsilon=0.5, **JANUARY)
     assert plan.cost("gaussian") <= 0.5
-    assert set(plan.tried) == {"gaussian", "permute-and-flip", "exponential", "laplace"}
+    assert set(plan.plans) == {"gaussian", "permute-and-flip", "exponential", "laplace"}
     assert data.plan(threshold=5, budget=1, **JANUARY).to_dict()["budget"] == 1
     assert data.spent == 0
 

@@ -66,7 +66,7 @@ def test_the_smallest_is_found_at_the_same_cost() -> None:
 def test_all_parts_together_cost_no_more_than_asked(epsilon: float, top: int, how_much: bool) -> None:
     plan = homes().plan_peak(homes().candidates(), epsilon=epsilon, top=top, how_much=how_much)
     assert 0.8 * epsilon < plan.cost(plan.mechanism) <= epsilon  # fewer candidates cost Gaussian noise less
-    parts = Fraction(plan.chosen.mechanism.top_epsilon(28, top))
+    parts = Fraction(plan.chosen.mechanism().top_epsilon(28, top))
     if plan.value is not None:
         parts += Fraction(float(plan.value.epsilon(top)))
     assert parts <= Fraction(plan.cost(plan.mechanism)) <= Fraction(epsilon)

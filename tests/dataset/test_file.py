@@ -46,7 +46,7 @@ def test_every_public_fact_is_explained_by_a_comment(folder: Path) -> None:
 
 def test_every_field_of_a_data_set_can_stand_in_a_file() -> None:
     fields = {name for name in Facts.__dataclass_fields__ if name not in ("source", "_")}
-    assert fields | {"rows", "ledger", "total", "accepted"} == set(FACTS)
+    assert fields | {"rows", "ledger", "anchor", "total", "accepted"} == set(FACTS)
 
 
 def test_what_was_written_is_read_again_exactly(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_questions_through_a_file_are_charged_to_its_ledger(folder: Path) -> Non
     facts = {"source": folder / "readings.csv", **HOMES, "ledger": folder / "homes.ledger", "total": 3000}
     place = write_file(folder / "homes.toml", facts)
     assert tomllib.loads(place.read_text())["ledger"] == "homes.ledger"
-    with pytest.raises(LedgerError, match="make it once"):  # not made by a question: it may have been full
-        dp.Dataset.open(place)
+    with pytest.raises(LedgerError, match="ledger create"):  # not made by a question: it may have been full
+        dp.Dataset.open(place).peak(epsilon=2000)
     Ledger.create(folder / "homes.ledger", dataset="homes", total=Total.pure(3000)).close()
     assert dp.Dataset.open(place).peak(epsilon=2000).label == "2013-01-20"
     with pytest.raises(BudgetExhausted):
@@ -139,4 +139,5 @@ def test_whom_a_ledger_protects_is_not_changed_beside_its_file(folder: Path) -> 
     assert (same.adjacency, same.cap) == ("replace", 5)
     with pytest.warns(dp.DPSelectWarning, match="another one is charged"):
         assert dp.Dataset.open(place, adjacency="add-remove", ledger=folder / "rows.ledger").adjacency == "add-remove"
-    assert dp.Dataset.open(place, user="kwh", ledger=None).user == "kwh"
+    with pytest.raises(InvalidParameter, match="nobody would count"):
+        dp.Dataset.open(place, ledger=None)

@@ -248,8 +248,8 @@ def test_what_is_paid_for_as_a_whole_is_answered_once_by_one_process() -> None:
     if child == 0:
         try:
             vector.ask(0.1)
-        except StateRefused as refusal:  # by the budget itself, before an engine is touched
-            os._exit(7 if "keep a ledger" in str(refusal) else 8)
+        except StateRefused as refusal:
+            os._exit(7 if "a forked child must start its own" in str(refusal) else 8)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert vector.ask(0.1) is not None

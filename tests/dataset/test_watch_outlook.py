@@ -16,7 +16,6 @@ from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning import Profile
-from dpselect.planning.contender import BY_KEY
 
 FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 5000, monotone=True)
 
@@ -38,20 +37,21 @@ def lived(plan: WatchPlan, values: np.ndarray, *, times: int = 40) -> float:
 
 def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
     plan = planned()
-    assert plan.settings.contender == "exponential-kept"
+    assert plan.settings.name == "exponential-kept"
     assert plan.settings.delta == 0.0
     assert "of 2 ways with the same pure guarantee it is expected to do best" in plan.reason
     past = Profile(tuple(np.linspace(0.1, 0.3, 365)), public=True)
     rationed = planned(known=Known(like=past))
     assert "shared out anew before each question" in rationed.reason
-    assert rationed.settings.contender == "exponential-rationed"
+    assert rationed.settings.name == "exponential-rationed"
     assert planned(mechanism="laplace").reason.endswith("as asked.")
 
 
 @pytest.mark.parametrize("entry", of_kind("above-threshold"), ids=lambda entry: entry.short)
 def test_every_mechanism_of_the_catalogue_can_be_asked_for(entry: Entry) -> None:
-    ways = Line(threshold=1, budget=1, mechanism=entry.short).contenders(whole=True)
-    assert {BY_KEY[way].mechanism for way in ways} == {entry.name}
+    plan = planned(mechanism=entry.short, budget=5)
+    assert plan.settings.one_by_one is not None
+    assert plan.settings.one_by_one.entry == entry
 
 
 def test_the_expectation_is_what_happens_on_such_values() -> None:

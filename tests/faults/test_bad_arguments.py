@@ -21,6 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.composition.members import in_memory
 
 import dpselect as dp
 from dpselect import ledger, tables
@@ -29,15 +30,7 @@ from dpselect.errors import DPSelectError, DPSelectWarning
 
 FAMILY = dp.QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1, monotone=True)
 WATCHER = dp.GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=1.0, sigma_query=1.0)
-FILTERS = [
-    dp.PureFilter(1.0),
-    dp.RepairedReportingFilter(epsilon=1.0, delta=1e-5),
-    dp.PublishedReportingFilter(epsilon=1.0, delta=1e-5, acknowledge="not private as claimed"),
-    dp.AdvancedFilter(epsilon=1.0, delta=1e-5),
-    dp.RenyiFilter(order=8.0, tau=1.0),
-    dp.ZCDPFilter(1.0),
-    dp.GaussianFilter(1.0),
-]
+FILTERS = [make(1.0) for make in in_memory().values()]
 EXPONENTIAL = dp.ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=1.0, scale_query=1.0)
 RATIONED = dp.SparseVector(EXPONENTIAL, budget=1.0, resample=False, ration=Ration(questions=9, expected=(2.0,)))
 ODD = [None, True, 0, 1, -1, 3, 2.5, -0.0, math.nan, math.inf, -math.inf, 10**400, 5e-324, 1e308, "", "x", "nan", "\0"]
@@ -65,9 +58,9 @@ BOOKS = [
 
 
 def rooms():
-    """The package and every room of it that says what is public; the paper's runs need its data."""
+    """The package and every room of it that says what is public."""
     for name in ["dpselect", *(f"dpselect.{room.name}" for room in pkgutil.iter_modules(dp.__path__) if room.ispkg)]:
-        if name not in ("dpselect.paper", "dpselect.cli", "dpselect.demo"):
+        if name not in ("dpselect.cli", "dpselect.demo"):
             module = importlib.import_module(name)
             if hasattr(module, "__all__"):
                 yield module

@@ -21,7 +21,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from dpselect.errors import LedgerError
-from dpselect.ledger import Ledger
+from dpselect.ledger import Ledger, Total
 from dpselect.ledger.minutes import Answers
 
 TABLE = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "200"]
@@ -129,12 +129,19 @@ def check_ledger(place, verb, printed, told):
             assert charged > 0
 
 
+def make_ledger(place):
+    """One with a total of 9: questions make none."""
+    Ledger.create(place, dataset="homes", total=Total.pure(9)).close()
+
+
 def end_at_random(tables, tmp_path, case, number, seed, *, longest=3.0, reader=True):
     """Ends a process somewhere in its first seconds, of which ``longest`` is the most; its exit code."""
     verb, kind, keeps = case
     place = tmp_path / "homes.ledger"
     delay = random.Random(f"{case} {number} {seed}").uniform(0.0, longest)
     out = subprocess.PIPE
+    if keeps and not place.exists():
+        make_ledger(place)
     if not reader:
         here, out = os.pipe()
         os.close(here)
@@ -296,6 +303,7 @@ def test_a_reader_that_left_changes_nothing_in_the_ledger(tables, tmp_path):
     place = tmp_path / "homes.ledger"
     here, there = os.pipe()
     os.close(here)
+    make_ledger(place)
     code, _, said = run("peak", tables["parquet"], "--ledger", str(place), "--total", "9", out=there)
     os.close(there)
     assert (code, said) == (141, "")
@@ -307,6 +315,7 @@ def test_a_reader_that_left_changes_nothing_in_the_ledger(tables, tmp_path):
 
 @pytest.mark.parametrize("verb", ["peak", pytest.param("watch", marks=pytest.mark.slow)])
 def test_a_disk_without_room_for_a_ledger_spends_nothing(tables, tmp_path, verb):
+    make_ledger(tmp_path / "x")
     code, out, said = run(verb, tables["parquet"], "--ledger", str(tmp_path / "x"), "--total", "9", **no_room())
     assert (code, out, said.count("\n")) == (2, b"", 1)
     assert "nothing was spent" in said
@@ -315,6 +324,7 @@ def test_a_disk_without_room_for_a_ledger_spends_nothing(tables, tmp_path, verb)
 @pytest.mark.slow
 def test_a_disk_that_fills_up_lets_no_answer_out_that_the_ledger_lacks(tables, tmp_path):
     place = tmp_path / "homes.ledger"
+    make_ledger(place)
     assert run("peak", tables["parquet"], "--ledger", str(place), "--total", "9")[0] == 0
     printed = []
     for room in range(0, 40_000, 8_000):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import os
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,10 +26,8 @@ def fresh_schema(postgres_server: str) -> Callable[[], str]:
     import psycopg
     from sqlalchemy.engine import make_url
 
-    numbers = itertools.count(1)
-
     def make() -> str:
-        name = f"ledger_{os.getpid()}_{next(numbers)}"
+        name = f"ledger_{secrets.token_hex(8)}"
         with psycopg.connect(postgres_server, autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         url = make_url(postgres_server).update_query_dict({"options": f"-csearch_path={name}"})

@@ -24,7 +24,7 @@ from dpselect.ledger import Amounts, Ledger, Total
 from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, promised, shown_down, shown_up, units_up
 from dpselect.mechanisms.selection import Selection
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import no_more_than
+from dpselect.rounding import no_more_than
 
 MAKERS = {
     "pure": Total.pure,

@@ -123,8 +123,11 @@ class TestFiles:
             pytest.skip("this machine does not let the tests mount a folder")
         try:
             subprocess.run(mounts[1], check=True, capture_output=True)
-            with pytest.raises(LedgerError) as refused:
-                Ledger.open(file, patience=1.0).ask({"question": 2}, cost=0.25, draw=never)
+            with Ledger.open(file, patience=1.0) as opened:
+                assert opened.balance().spent == 0.25, "it can be shown"
+                assert opened.verify().holds
+                with pytest.raises(LedgerError, match="readonly") as refused:
+                    opened.ask({"question": 2}, cost=0.25, draw=never)
             assert "\n" not in str(refused.value)
         finally:
             subprocess.run(["umount", str(tmp_path)], check=True)

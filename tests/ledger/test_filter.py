@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.composition.members import subclasses
 
 from dpselect import GaussianAboveThreshold, QueryFamily, SeededEntropy, SparseVector
-from dpselect.composition import PureFilter
+from dpselect.composition import Filter, PureFilter, ZCDPFilter
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, StateRefused
 from dpselect.ledger import Ledger, LedgerFilter, Total, filter_on
 from dpselect.privacy.loss import Loss
@@ -51,12 +52,23 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerFilt
         yield filter_on(made, question=QUESTION)
 
 
+def test_every_filter_on_a_ledger_is_made_for_one_of_these_totals(tmp_path: Path) -> None:
+    made = set()
+    for kind, total in TOTALS.items():
+        with Ledger.create(tmp_path / f"{kind}.ledger", dataset="homes", total=total) as ledger:
+            made.add(type(filter_on(ledger, question=QUESTION)))
+    assert made == set(subclasses(LedgerFilter))
+
+
 class TestContract(contract.TestContract):  # type: ignore[misc]
     """Everything that is asked of filters in memory: found again in the ledger, and limited by its total."""
 
     def found_again(self, fresh: LedgerFilter) -> LedgerFilter:
         fresh.close()
         return filter_on(fresh.ledger, question=QUESTION)
+
+    def twin(self, fresh: LedgerFilter) -> Filter:
+        return ZCDPFilter(1.0) if fresh.ledger.total.kind == "zcdp" else PureFilter(1.0)
 
     def with_limit(self, fresh: LedgerFilter) -> tuple[str, Any]:
         kind = fresh.ledger.total.kind

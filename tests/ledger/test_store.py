@@ -344,7 +344,7 @@ def test_a_question_is_as_quick_after_thousands_as_before(tmp_path: Path) -> Non
 
 class TestOpening:
     def test_a_ledger_that_is_not_there_is_refused_and_not_made(self, tmp_path: Path) -> None:
-        with pytest.raises(LedgerError, match="made with its total"):
+        with pytest.raises(LedgerError, match="made once, with its total"):
             Ledger.open(tmp_path / "gone.ledger")
         assert not list(tmp_path.iterdir())
 

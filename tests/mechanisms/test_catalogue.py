@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from tests.mechanisms.members import untested
 
 import dpselect
 from dpselect import QueryFamily
@@ -39,6 +40,10 @@ def test_every_public_mechanism_stands_in_the_catalogue() -> None:
     mechanisms = {name for name in public if issubclass(getattr(dpselect, name), kinds)}
     assert mechanisms == {entry.class_name for entry in CATALOGUE}
     assert len({entry.name for entry in CATALOGUE}) == len({entry.title for entry in CATALOGUE}) == len(CATALOGUE)
+
+
+def test_every_mechanism_of_the_catalogue_has_a_contract_suite() -> None:
+    assert untested() == []
 
 
 def test_selections_and_thresholds_are_made_by_one_call_each() -> None:

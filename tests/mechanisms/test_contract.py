@@ -10,20 +10,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mechanisms.members import PRICED_WATCHERS, RELEASES, SELECTIONS, release
 from tests.mechanisms.output_law import noisy_max_probabilities
+from tests.privacy_loss import least_delta
 
 from dpselect.errors import InvalidParameter
-from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
-from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
+from dpselect.mechanisms.classical import ClassicalNoisyMax, ExponentialMechanism, PermuteAndFlip
+from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.privacy.family import QueryFamily
 
-CLASSICAL = [ExponentialMechanism, PermuteAndFlip, LaplaceNoisyMax]
-MAXIMA = [GaussianNoisyMax, *CLASSICAL]
-every_classical = pytest.mark.parametrize("mechanism", CLASSICAL)
-every_maximum = pytest.mark.parametrize("mechanism", MAXIMA)
+CLASSICAL = {name: cls for name, cls in SELECTIONS.items() if issubclass(cls, ClassicalNoisyMax)}
+every_classical = pytest.mark.parametrize("mechanism", CLASSICAL.values(), ids=CLASSICAL)
+every_maximum = pytest.mark.parametrize("mechanism", SELECTIONS.values(), ids=SELECTIONS)
+every_release = pytest.mark.parametrize("name", RELEASES)
 families = st.builds(
     lambda share, monotone: QueryFamily(lower=0.0, upper=1.0, sensitivity=share, monotone=monotone),
     st.floats(1e-9, 1.0),
@@ -169,6 +171,16 @@ def test_peeling_more_than_there_are_is_refused(mechanism: Any, k: Any) -> None:
 
 
 @every_maximum
+def test_a_selection_states_its_epsilon_with_every_winner(mechanism: Any) -> None:
+    picker = mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), 1.0)
+    for values in ([0.4, 0.6], [0.1, 0.5, 0.9, 0.2]):
+        loss = picker.release(values).loss
+        assert (loss.epsilon, loss.delta) == (picker.epsilon(candidates=len(values)), 0.0)
+        for delta in (1e-9, 1e-3):
+            assert picker.approximate_epsilon(delta, len(values)) <= loss.epsilon
+
+
+@every_maximum
 def test_many_releases_cost_as_many_times_one(mechanism: Any) -> None:
     picker = mechanism(QueryFamily(lower=0.0, upper=1.0, sensitivity=0.1), 1.0)
     many = picker.release_many([0.1, 0.5], times=1000, entropy=SeededEntropy(1))
@@ -194,7 +206,18 @@ def test_the_gaussian_release_is_calibrated_from_above(candidates: int, epsilon:
     assert found.profile(epsilon, candidates=candidates) <= delta
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceAboveThreshold, ExponentialAboveThreshold])
+@pytest.mark.parametrize(
+    ("sensitivity", "epsilon", "delta"), [(0.0375, 0.217, 1.124e-4), (3.66e-6, 3.216, 1.07e-6), (0.2, 1.7, 1e-9)]
+)
+def test_the_gaussian_release_is_calibrated_to_the_last_digit(sensitivity: float, epsilon: float, delta: float) -> None:
+    """σ and ε are found by searches of their own, whose last digits need not agree."""
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=sensitivity)
+    for share in np.linspace(0.9, 1.1, 5):
+        found = GaussianRelease.calibrated(family, candidates=1, epsilon=epsilon * share, delta=delta)
+        assert found.epsilon(1) <= epsilon * share
+
+
+@pytest.mark.parametrize("mechanism", PRICED_WATCHERS.values(), ids=PRICED_WATCHERS)
 @pytest.mark.parametrize("monotone", [False, True])
 @settings(deadline=None, max_examples=100)
 @given(share=st.floats(1e-9, 1.0), epsilon=epsilons, above=st.integers(1, 50))
@@ -223,14 +246,38 @@ def test_impossible_targets_are_refused(mechanism: Any, epsilon: float) -> None:
         mechanism.calibrated(QueryFamily(lower=0.0, upper=1.0, sensitivity=1.0), epsilon=epsilon)
 
 
-def test_released_numbers_are_whole_multiples_of_the_public_step() -> None:
+@every_release
+def test_released_numbers_are_whole_multiples_of_the_public_step(name: str) -> None:
     family = QueryFamily(lower=-3.0, upper=7.0, sensitivity=0.013)
     values = np.random.default_rng(1).uniform(-3, 7, 1000)
-    for mechanism in (GaussianRelease(family, sigma=0.37, delta=1e-6), LaplaceRelease(family, scale=0.37)):
-        released = mechanism.release(values)
-        assert (released.values / released.step % 1 == 0).all()
-        assert released.step <= 0.013 / 2**16
-        assert np.abs(released.values - values).mean() == pytest.approx(0.3, abs=0.15)
+    released = release(name, family, scale=0.37).release(values)
+    assert (released.values / released.step % 1 == 0).all()
+    assert released.step <= 0.013 / 2**16
+    assert np.abs(released.values - values).mean() == pytest.approx(0.3, abs=0.15)
+
+
+def moved(mechanism: Any, *, shift: float) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Chances of the cells of a fine grid for one released value, and for its neighbour."""
+    cells = np.linspace(-12.0, 12.0, 200_001)
+    sides = (np.exp(mechanism.law.log_density(cells - move)) for move in (0.0, shift))
+    first, second = ((weights + 1e-300) / weights.sum() for weights in sides)
+    return first, second
+
+
+@every_release
+@pytest.mark.parametrize("candidates", [1, 2, 12])
+@pytest.mark.parametrize("monotone", [False, True])
+def test_a_release_needs_no_more_delta_than_it_states(name: str, candidates: int, monotone: bool) -> None:
+    """Every value moves by Δ, in one direction: monotone families are no cheaper to release."""
+    family = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.02, monotone=monotone)
+    mechanism = release(name, family, scale=0.05)
+    loss = mechanism.release(np.full(candidates, 0.5)).loss
+    assert loss.epsilon == mechanism.epsilon(candidates)
+    first, second = moved(mechanism, shift=0.02 / 0.05)
+    needed = least_delta(first, second, epsilon=loss.epsilon, times=candidates)
+    assert needed <= loss.delta * (1 + 1e-3) + 1e-9
+    # Four fifths of the cost would be a lie, so the comparison above has teeth.
+    assert least_delta(first, second, epsilon=0.8 * loss.epsilon, times=candidates) > 1.5 * loss.delta + 1e-9
 
 
 def test_two_inputs_closer_than_half_a_step_give_the_same_numbers() -> None:

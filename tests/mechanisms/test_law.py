@@ -10,22 +10,20 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, ncx2
+from tests.mechanisms import members
 from tests.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 
-from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
-from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
+from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import Entropy, SeededEntropy
-from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
+from dpselect.noise.quantiles import LAPLACE, NORMAL
 from dpselect.privacy.family import QueryFamily
 
 ALPHA = 1e-6
@@ -61,54 +59,36 @@ def p_value(answers: Answers, expected: NDArray[np.float64]) -> float:
 # --- noisy maxima: which of four wins --------------------------------------------------------------------------
 
 SCORES = np.array([0.0, 1.0, 2.5, 3.0])
-MAXIMA = {
-    "Gaussian noisy max": (GaussianNoisyMax, NORMAL),
-    "exponential mechanism": (ExponentialMechanism, GUMBEL),
-    "permute-and-flip": (PermuteAndFlip, EXPONENTIAL),
-    "Laplace noisy max": (LaplaceNoisyMax, LAPLACE),
-}
 
 
 def maximum(name: str) -> Case:
-    mechanism, law = MAXIMA[name]
+    mechanism = members.SELECTIONS[name]
     return Case(
         lambda factor, times, entropy: (
             mechanism(FAMILY, factor).release_many(SCORES, times=times, entropy=entropy).indices
         ),
-        lambda factor: noisy_max_probabilities(SCORES, scale=factor, law=law),
+        lambda factor: noisy_max_probabilities(SCORES, scale=factor, law=mechanism.law),
     )
 
 
 def single_maximum(name: str) -> Case:
     """The same law through ``release``, one call each."""
-    mechanism, law = MAXIMA[name]
+    mechanism = members.SELECTIONS[name]
 
     def draw(factor: float, times: int, entropy: Entropy) -> Answers:
         one = mechanism(FAMILY, factor)
         return np.array([one.release(SCORES, entropy=entropy).index for _ in range(times)])
 
-    return Case(draw, lambda factor: noisy_max_probabilities(SCORES, scale=factor, law=law))
+    return Case(draw, lambda factor: noisy_max_probabilities(SCORES, scale=factor, law=mechanism.law))
 
 
 # --- above threshold: which transcript of at most four verdicts -------------------------------------------------
 
 STREAM = np.array([0.5, 1.5, 1.0, 2.5])
-WATCHERS = {
-    "Laplace above threshold": (
-        lambda first, second: LaplaceAboveThreshold(FAMILY, threshold=3.0, scale_threshold=first, scale_query=second),
-        LAPLACE,
-    ),
-    "exponential above threshold": (
-        lambda first, second: ExponentialAboveThreshold(
-            FAMILY, threshold=3.0, scale_threshold=first, scale_query=second
-        ),
-        EXPONENTIAL,
-    ),
-    "Gaussian above threshold": (
-        lambda first, second: GaussianAboveThreshold(FAMILY, threshold=3.0, sigma_threshold=first, sigma_query=second),
-        NORMAL,
-    ),
-}
+
+
+def watcher(name: str, factor: float) -> AboveThreshold:
+    return members.watcher(name, FAMILY, threshold=3.0, scales=(0.5 * factor, factor))
 
 
 def transcripts(until: str) -> list[tuple[Verdict, ...]]:
@@ -127,12 +107,9 @@ def number_of(verdicts: NDArray[np.int8], until: str) -> Answers:
 
 
 def watcher_probabilities(name: str, until: str) -> Callable[[float], NDArray[np.float64]]:
-    build, law = WATCHERS[name]
-
     def probabilities(factor: float) -> NDArray[np.float64]:
-        first, second = 0.5 * factor, factor
-        level = build(first, second).level
-        cost = {"threshold": level, "scale_threshold": first, "scale_query": second, "law": law}
+        asked = watcher(name, factor)
+        cost = {"scale_threshold": 0.5 * factor, "scale_query": factor, "threshold": asked.level, "law": asked.law}
         return np.array([transcript_probability(STREAM, verdicts, **cost) for verdicts in transcripts(until)])
 
     return probabilities
@@ -140,8 +117,7 @@ def watcher_probabilities(name: str, until: str) -> Callable[[float], NDArray[np
 
 def stream(name: str, until: str) -> Case:
     def draw(factor: float, times: int, entropy: Entropy) -> Answers:
-        watcher = WATCHERS[name][0](0.5 * factor, factor)
-        runs = watcher.run_many(STREAM, times=times, entropy=entropy, resample=until == "first")
+        runs = watcher(name, factor).run_many(STREAM, times=times, entropy=entropy, resample=until == "first")
         return number_of(runs.verdicts, until)
 
     return Case(draw, watcher_probabilities(name, until))
@@ -151,10 +127,10 @@ def single_stream(name: str, until: str, *, vectorised: bool) -> Case:
     """The same law through an open run: ``ask`` one by one, or ``ask_many``."""
 
     def draw(factor: float, times: int, entropy: Entropy) -> Answers:
-        watcher = WATCHERS[name][0](0.5 * factor, factor)
+        asked = watcher(name, factor)
         rows = np.full((times, 4), -1, dtype=np.int8)
         for row in rows:
-            run = watcher.start(entropy=entropy, resample=until == "first")
+            run = asked.start(entropy=entropy, resample=until == "first")
             if vectorised:
                 verdicts = run.ask_many(STREAM)
                 row[: len(verdicts)] = verdicts
@@ -183,10 +159,8 @@ def integer_law(name: str, scale: float, cuts: Answers) -> NDArray[np.float64]:
 def release(name: str) -> Case:
     value, unit = 1.3, 0.5
 
-    def mechanism(factor: float) -> GaussianRelease | LaplaceRelease:
-        if name == "Laplace":
-            return LaplaceRelease(FAMILY, scale=unit * factor)
-        return GaussianRelease(FAMILY, sigma=unit * factor, delta=1e-6)
+    def mechanism(factor: float) -> Any:
+        return members.release(name, FAMILY, scale=unit * factor)
 
     grid = mechanism(1.0).grid
     steps = float(grid.in_steps(unit))
@@ -197,7 +171,8 @@ def release(name: str) -> Case:
         noise = np.rint(released / grid.step - np.floor(value / grid.step + 0.5)).astype(np.int64)
         return np.searchsorted(cuts, noise, side="right")
 
-    return Case(draw, lambda factor: integer_law(name, steps * factor, cuts))
+    law = {LAPLACE: "Laplace", NORMAL: "Gaussian"}[members.RELEASES[name].law]
+    return Case(draw, lambda factor: integer_law(law, steps * factor, cuts))
 
 
 def integers(name: str, scale: Fraction) -> Case:
@@ -215,9 +190,9 @@ def integers(name: str, scale: Fraction) -> Case:
 
 
 CASES = {
-    **{name: maximum(name) for name in MAXIMA},
-    **{f"{name}, {until}": stream(name, until) for name in WATCHERS for until in ("first", "all")},
-    **{f"{name} release": release(name) for name in ("Gaussian", "Laplace")},
+    **{name: maximum(name) for name in members.SELECTIONS},
+    **{f"{name}, {until}": stream(name, until) for name in members.WATCHERS for until in ("first", "all")},
+    **{name: release(name) for name in members.RELEASES},
     **{
         f"discrete {name} of scale {scale}": integers(name, scale)
         for name in ("Gaussian", "Laplace")
@@ -225,10 +200,10 @@ CASES = {
     },
 }
 SINGLE_CASES = {
-    **{name: single_maximum(name) for name in MAXIMA},
+    **{name: single_maximum(name) for name in members.SELECTIONS},
     **{
         f"{name}, {until}, {'ask_many' if vectorised else 'ask'}": single_stream(name, until, vectorised=vectorised)
-        for name in WATCHERS
+        for name in members.WATCHERS
         for until in ("first", "all")
         for vectorised in (False, True)
     },
@@ -266,9 +241,9 @@ def test_many_releases_made_one_by_one_follow_the_exact_law(name: str) -> None:
     assert p_value(case.draw(0.95, 200_000, SeededEntropy(20246)), case.probabilities(1.0)) < ALPHA
 
 
-@pytest.mark.parametrize("mechanism", [m for m, _ in MAXIMA.values()])
-def test_peeling_follows_the_law_of_successive_maxima(mechanism: type[ExponentialMechanism]) -> None:
-    law = dict(MAXIMA.values())[mechanism]
+@pytest.mark.parametrize("mechanism", members.SELECTIONS.values(), ids=members.SELECTIONS)
+def test_peeling_follows_the_law_of_successive_maxima(mechanism: Any) -> None:
+    law = mechanism.law
     pairs = list(itertools.permutations(range(4), 2))
 
     def probabilities(scale: float) -> NDArray[np.float64]:

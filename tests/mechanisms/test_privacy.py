@@ -13,25 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.mechanisms.members import PRICED_WATCHERS, SELECTIONS, WATCHERS, watcher
 from tests.mechanisms.output_law import noisy_max_probabilities, transcript_probability
 
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
-from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
-from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
+from dpselect.mechanisms.classical import ExponentialMechanism
+from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold
 from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.mechanisms.run import Verdict
-from dpselect.noise.quantiles import EXPONENTIAL, GUMBEL, LAPLACE, NORMAL
+from dpselect.noise.quantiles import GUMBEL
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.release import Grid, discrete_gaussian_delta, gaussian_release_rho, is_smooth
 
-MAXIMA = [
-    (GaussianNoisyMax, NORMAL),
-    (ExponentialMechanism, GUMBEL),
-    (PermuteAndFlip, EXPONENTIAL),
-    (LaplaceNoisyMax, LAPLACE),
-]
+every_maximum = pytest.mark.parametrize("mechanism", SELECTIONS.values(), ids=SELECTIONS)
 #: Quadrature error of the exact probabilities, relative.
 SLACK = 1e-9
 
@@ -61,30 +55,30 @@ def worst_log_ratio(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize(("mechanism", "law"), MAXIMA)
+@every_maximum
 @settings(deadline=None, max_examples=60)
 @given(data=st.data(), scale=st.sampled_from([0.1, 0.5, 2.0]))
 def test_noisy_maxima_stay_within_their_epsilon(
-    mechanism: type[ExponentialMechanism], law: Any, monotone: bool, data: st.DataObject, scale: float
+    mechanism: type[ExponentialMechanism], monotone: bool, data: st.DataObject, scale: float
 ) -> None:
     values, other, sensitivity = data.draw(neighbours(monotone=monotone))
-    first, second = (noisy_max_probabilities(scores, scale=scale, law=law) for scores in (values, other))
+    first, second = (noisy_max_probabilities(scores, scale=scale, law=mechanism.law) for scores in (values, other))
     epsilon = mechanism(family_of(sensitivity, monotone=monotone), scale).epsilon(candidates=len(values))
     assert worst_log_ratio(first, second) <= epsilon + SLACK
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize(("mechanism", "law"), MAXIMA)
-def test_half_the_cost_of_a_noisy_max_would_be_a_lie(mechanism: Any, law: Any, monotone: bool) -> None:
+@every_maximum
+def test_half_the_cost_of_a_noisy_max_would_be_a_lie(mechanism: Any, monotone: bool) -> None:
     sensitivity, scale = 0.2, 0.1
     values = np.array([0.0, 1.0, 1.0])
     other = values + sensitivity * np.array([1.0, 0.0, 0.0] if monotone else [1.0, -1.0, -1.0])
-    first, second = (noisy_max_probabilities(scores, scale=scale, law=law) for scores in (values, other))
+    first, second = (noisy_max_probabilities(scores, scale=scale, law=mechanism.law) for scores in (values, other))
     epsilon = mechanism(family_of(sensitivity, monotone=monotone), scale).epsilon(candidates=3)
     assert worst_log_ratio(first, second) > 0.5 * epsilon
     # ... and the halved cost of monotone families holds for them only: this pair moves both ways.
     other = values + sensitivity * np.array([1.0, -1.0, -1.0])
-    second = noisy_max_probabilities(other, scale=scale, law=law)
+    second = noisy_max_probabilities(other, scale=scale, law=mechanism.law)
     assert worst_log_ratio(first, second) > mechanism(family_of(sensitivity, monotone=True), scale).epsilon(3)
 
 
@@ -123,17 +117,8 @@ def test_the_exponential_mechanisms_epsilon_is_never_below_its_formula(
         assert mpmath.mpf(printed) <= truth * (1 + mpmath.mpf("1e-9"))
 
 
-WATCHERS = {
-    "Laplace": LaplaceAboveThreshold,
-    "exponential": ExponentialAboveThreshold,
-    "Gaussian": GaussianAboveThreshold,
-}
-CLASSICAL = ("Laplace", "exponential")
-
-
 def watcher_of(kind: str, family: QueryFamily, scales: tuple[float, float]) -> AboveThreshold:
-    cls: Any = WATCHERS[kind]
-    return cls(family, threshold=0.5, **dict(zip(cls.noise_names, scales, strict=True)))  # type: ignore[no-any-return]
+    return watcher(kind, family, threshold=0.5, scales=scales)
 
 
 def told_by(
@@ -170,7 +155,7 @@ def test_transcripts_stay_within_their_loss(
         assert told_by(watcher, transcript, values, other) <= most + SLACK
 
 
-@pytest.mark.parametrize("kind", CLASSICAL)
+@pytest.mark.parametrize("kind", PRICED_WATCHERS)
 @settings(deadline=None, max_examples=40)
 @given(data=st.data(), monotone=st.booleans(), scales=st.sampled_from([(0.3, 0.6), (1.0, 0.2), (0.2, 1.0)]))
 def test_classical_runs_stay_within_what_was_said_before(
@@ -214,11 +199,11 @@ def test_exponential_transcripts_cost_exactly_what_their_worst_pair_tells(
 def test_the_cost_of_few_answers_needs_both_scales() -> None:
     """Dropping the threshold's share from a transcript with ⊥, or a ⊤'s second Δ, would be a lie."""
     family = family_of(0.2, monotone=False)
-    watcher = watcher_of("exponential", family, (0.1, 0.1))
+    watcher = watcher_of("exponential-above-threshold", family, (0.1, 0.1))
     values = np.array([1.0, 0.0])
     told = told_by(watcher, (Verdict.BELOW, Verdict.ABOVE), values, values + 0.2 * np.array([-1.0, 1.0]))
     assert told > 0.2 / 0.1 + 0.2 / 0.1
-    assert told > float(watcher_of("exponential", family_of(0.2, monotone=True), (0.1, 0.1)).loss(1, 1))
+    assert told > float(watcher_of("exponential-above-threshold", family_of(0.2, monotone=True), (0.1, 0.1)).loss(1, 1))
 
 
 def test_a_value_on_the_line_is_above_half_of_the_time() -> None:
@@ -230,7 +215,7 @@ def test_a_value_on_the_line_is_above_half_of_the_time() -> None:
             assert chance == pytest.approx(0.5, abs=1e-11)
 
 
-@pytest.mark.parametrize("kind", CLASSICAL)
+@pytest.mark.parametrize("kind", PRICED_WATCHERS)
 @settings(deadline=None, max_examples=300)
 @given(
     monotone=st.booleans(),

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.mechanisms.members import WATCHERS as NAMES
+from tests.mechanisms.members import watcher
 
 from dpselect.errors import InvalidParameter, StateRefused
-from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
 from dpselect.mechanisms.run import Run, Verdict
@@ -25,11 +26,7 @@ from dpselect.noise.scan import NoisyThreshold
 from dpselect.privacy.family import QueryFamily
 
 FAMILY = QueryFamily(lower=0.0, upper=1.0, sensitivity=0.01)
-WATCHERS = [
-    GaussianAboveThreshold(FAMILY, threshold=0.5, sigma_threshold=0.01, sigma_query=0.02),
-    LaplaceAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.005, scale_query=0.01),
-    ExponentialAboveThreshold(FAMILY, threshold=0.5, scale_threshold=0.005, scale_query=0.01),
-]
+WATCHERS = [watcher(name, FAMILY, threshold=0.5, scales=(0.005, 0.01)) for name in NAMES]
 every_watcher = pytest.mark.parametrize("watcher", WATCHERS, ids=lambda watcher: type(watcher).__name__)
 
 
@@ -99,6 +96,22 @@ def test_a_forked_child_cannot_use_its_parents_threshold(watcher: Any) -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert run.ask(0.1) is Verdict.BELOW
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("many", [False, True])
+def test_a_forked_child_is_refused_before_anything_is_counted(many: bool) -> None:
+    """Also where a thread of the parent holds the run at that moment: the child would wait for ever."""
+    run = WATCHERS[0].start()
+    run.ask(0.1)
+    spent = run.spent
+    with run._lock:
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(StateRefused):
+                run.ask_many([0.1]) if many else run.ask(0.1)
+            os._exit(7 if run.spent == spent and run.below == 1 else 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @every_watcher

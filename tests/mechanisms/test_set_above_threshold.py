@@ -12,6 +12,7 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from tests.mechanisms.members import SETS
 
 from dpselect import QueryFamily
 from dpselect.errors import InvalidData, InvalidParameter
@@ -20,6 +21,8 @@ from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.precision import working_precision
 
+#: This suite is about one mechanism; another of its kind needs a suite of its own.
+assert list(SETS.values()) == [SetAboveThreshold]
 MONOTONE = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 EITHER_WAY = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
 
@@ -273,3 +276,46 @@ class TestRelease:
             SetAboveThreshold(EITHER_WAY, **good)
         with pytest.raises(InvalidParameter):
             SetAboveThreshold(MONOTONE, **good).epsilon(1 << 21)
+
+
+class TestRounding:
+    @pytest.mark.parametrize("number", [1, 365, 100_000])
+    @pytest.mark.parametrize("monotone", [True, False])
+    def test_the_doubt_of_the_log_weights_is_paid_at_both_neighbours(self, monotone, number):
+        """Each probability may be off by e^(2τ) on either side, so ε is larger by 4τ than without rounding.
+
+        All numbers are powers of two, so that nothing else is rounded.
+        """
+        family = QueryFamily(lower=0, upper=1, sensitivity=2.0**-10, monotone=monotone)
+        found = SetAboveThreshold(family, threshold=0.5, scale=0.25, scale_threshold=0.5 if monotone else 0.0)
+        ideal = Fraction(2, 2**10) / Fraction(1, 4)
+        if monotone:
+            ideal = Fraction(1, 2**10) / Fraction(1, 4) + Fraction(1, 2**11) / Fraction(1, 2)
+        doubt = set_above_threshold.Urn.of(number, found.prior).doubt
+        assert ideal + 4 * doubt <= Fraction(found.epsilon(number)) <= (ideal + 4 * doubt) * (1 + Fraction(1, 2**50))
+
+    @pytest.mark.parametrize("sensitivity", [0.3, 0.37, 1e-3, 0.0123])
+    def test_the_line_moves_by_whole_steps(self, sensitivity):
+        """An odd number of steps has no half: the line moves by one step more than that."""
+        family = QueryFamily(lower=0, upper=1, sensitivity=sensitivity, monotone=True)
+        found = SetAboveThreshold(family, threshold=0.5, scale=0.25, scale_threshold=0.5)
+        grid = found.grid
+        steps = grid.sensitivity(family)
+        half = math.ceil(Fraction(steps, 2))
+        assert steps - half <= half
+        cost = 2 * half / grid.in_steps(0.25) + half / grid.in_steps(0.5)
+        assert Fraction(found.epsilon(1)) >= cost
+
+    def test_a_sensitivity_of_one_step_costs_as_much_as_two(self):
+        """With a line that does not move, one step would seem to cost nothing; the exact law says what it costs."""
+        family = QueryFamily(lower=0, upper=1, sensitivity=2.0**-52, monotone=True)
+        found = SetAboveThreshold(family, threshold=0.5, scale=2.0**-50, scale_threshold=2.0**-50)
+        grid = found.grid
+        assert grid.sensitivity(family) == 1
+        setting = {
+            "line_scale": float(grid.in_steps(found.scale_threshold)),
+            "scale": float(grid.in_steps(found.scale)),
+            "prior": found.prior,
+        }
+        apart = largest_ratio(noised([0, -1, 1], **setting), noised([1, 0, 1], **setting))
+        assert 1e-3 < apart <= found.epsilon(3)

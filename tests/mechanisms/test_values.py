@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from tests.mechanisms.members import RELEASES, SELECTIONS, WATCHERS, release, watcher
 
 from dpselect.errors import InvalidData, InvalidParameter
-from dpselect.mechanisms.classical import ExponentialMechanism, LaplaceNoisyMax, PermuteAndFlip
+from dpselect.mechanisms.classical import ExponentialMechanism
 from dpselect.mechanisms.classical_above_threshold import LaplaceAboveThreshold
-from dpselect.mechanisms.release import GaussianRelease, LaplaceRelease
 from dpselect.mechanisms.values import admit, admit_one
 from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.entropy import SeededEntropy
@@ -143,11 +143,8 @@ def test_an_unknown_policy_is_refused() -> None:
 
 
 EVERY = [
-    ExponentialMechanism(FAMILY, scale=1.0),
-    PermuteAndFlip(FAMILY, scale=1.0),
-    LaplaceNoisyMax(FAMILY, scale=1.0),
-    GaussianRelease(FAMILY, sigma=1.0, delta=1e-6),
-    LaplaceRelease(FAMILY, scale=1.0),
+    *(mechanism(FAMILY, 1.0) for mechanism in SELECTIONS.values()),
+    *(release(name, FAMILY, scale=1.0) for name in RELEASES),
 ]
 
 
@@ -185,11 +182,16 @@ def test_exact_and_floating_input_of_equal_value_give_the_same_answer(mechanism:
         assert floats.values.tolist() == fractions.values.tolist()
 
 
-@pytest.mark.parametrize("mechanism", [ExponentialMechanism, PermuteAndFlip, LaplaceNoisyMax, LaplaceRelease])
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), "1", None])
-def test_a_scale_that_is_not_positive_and_finite_is_refused(mechanism: Any, scale: Any) -> None:
-    with pytest.raises(InvalidParameter, match="scale must be"):
-        mechanism(FAMILY, scale=scale)
+def test_a_scale_that_is_not_positive_and_finite_is_refused(scale: Any) -> None:
+    makers: list[Any] = [lambda cls=cls: cls(FAMILY, scale) for cls in SELECTIONS.values()]
+    makers += [lambda name=name: release(name, FAMILY, scale=scale) for name in RELEASES]
+    for name in WATCHERS:
+        makers.append(lambda name=name: watcher(name, FAMILY, threshold=1.0, scales=(scale, 1.0)))
+        makers.append(lambda name=name: watcher(name, FAMILY, threshold=1.0, scales=(1.0, scale)))
+    for make in makers:
+        with pytest.raises(InvalidParameter, match=r"(scale|sigma)(_threshold|_query)? must be"):
+            make()
 
 
 def test_a_run_refuses_what_the_door_refuses_and_counts_nothing() -> None:

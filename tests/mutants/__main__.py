@@ -20,12 +20,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("words", nargs="*", help="only faults with one of these words in their name")
     parser.add_argument("--quick", action="store_true", help="only the most telling ones")
+    parser.add_argument("--workers", type=int, default=2, help="how many at a time")
     chosen = parser.parse_args()
     wanted = [fault for fault in FAULTS if not chosen.quick or fault.quick]
     if chosen.words:
         wanted = [fault for fault in wanted if any(word in fault.name for word in chosen.words)]
     start, bad = time.perf_counter(), 0
-    for outcome in try_all(wanted):
+    for outcome in try_all(wanted, workers=chosen.workers):
         bad += not outcome.killed
         sys.stdout.write(f"{outcome}\n")
         sys.stdout.flush()

@@ -8,12 +8,12 @@ now, rather than drop it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.mutants.fault import Fault, fault
+from tests.mutants.planted import composition, dataset, ledger, mechanisms, members, tables
 
 ATTACKS = "tests/composition/test_attacks.py"
 FILTERS = "tests/composition/test_filters.py"
 VECTORS = "tests/composition/test_sparse_vector.py"
-MANY = "tests/composition/test_many.py"
 RATION = "tests/composition/test_ration.py"
 SOUND = "tests/composition/test_soundness.py"
 INTERRUPTED = "tests/composition/test_interruptions.py"
@@ -42,31 +42,12 @@ CLIPPED = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[genera
 PLAIN = f"{SOUND}::test_no_transcript_costs_more_than_the_odometer_says[general, resampled]"
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One line made wrong, and the tests that must see it."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    #: Tried by ``make test`` too, not only by ``make mutants``.
-    quick: bool = False
-
-
-def fault(name: str, file: str, old: str, new: str, *tests: str, quick: bool = False) -> Fault:
-    """Shorthand."""
-    return Fault(name, f"src/dpselect/{file}", old, new, tests, quick)
-
-
 REALISED, DECLARED, FILTER = "composition/realised.py", "composition/declared.py", "composition/filter.py"
 RUN, PAID_RUN = "mechanisms/run.py", "composition/budgeted_run.py"
-MANY_FILE, PAID_RUNS = "composition/many.py", "composition/paid_runs.py"
 VECTOR, CLIP = "composition/sparse_vector.py", "mechanisms/values.py"
 COSTS, SUMS, STATE, METER = (
     "composition/costs.py",
-    "composition/exact_sum.py",
+    "rounding.py",
     "composition/saved_state.py",
     "composition/odometer.py",
 )
@@ -74,7 +55,7 @@ GAUSSIAN, RELEASES = "mechanisms/gaussian_above_threshold.py", "mechanisms/relea
 WHOLE_SET = "mechanisms/set_above_threshold.py"
 BUDGET, LEDGER, STRETCHES = "dataset/budget.py", "ledger/store.py", "ledger/stretches.py"
 
-FAULTS = [
+FAULTS: list[Fault] = [
     # What a question may cost, and whether it is counted.
     fault(
         "a top is not counted",
@@ -157,29 +138,29 @@ FAULTS = [
     ),
     fault(
         "another's run is let go",
-        PAID_RUNS,
+        VECTOR,
         "self._run = None if self._run is run else self._run",
         "self._run = None",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
         "a new run takes the place of another's",
-        PAID_RUNS,
-        "if self._run is None and self._open and self._mode[1] is plan: run.place",
-        "if self._mode[1] is plan: run.place",
+        VECTOR,
+        "if self._run is None and self._open and self._plan is plan: run.place",
+        "if self._plan is plan: run.place",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
     fault(
         "the open run is not in what was spent",
-        PAID_RUNS,
+        VECTOR,
         "return round_up(total if run is None else total + in_units(run.spent))",
         "return round_up(total)",
         VECTORS,
     ),
     fault(
         "a run is begun for a mechanism that was switched away",
-        PAID_RUNS,
-        "self._open and self._mode[1] is plan: run.place",
+        VECTOR,
+        "self._open and self._plan is plan: run.place",
         "self._open: run.place",
         f"{ATTACKS}::TestRoomIsLookedAtRightBeforeTheQuestion",
     ),
@@ -210,29 +191,6 @@ FAULTS = [
         "return worst_loss(self._price, *self._counts)",
         "return self._price(*self._counts[:2])",
         RUNS,
-    ),
-    # Many sparse vectors at once.
-    fault(
-        "many streams are asked one question too many",
-        MANY_FILE,
-        "rows = rows[below[rows] <= reach[rows]]",
-        "rows = rows[below[rows] <= reach[rows] + 1]",
-        MANY,
-    ),
-    fault(
-        "many kept thresholds are asked one question too many",
-        MANY_FILE,
-        "below <= last[above]",
-        "below <= last[above] + 1",
-        MANY,
-    ),
-    fault("thresholds are not drawn anew", MANY_FILE, "            lines.redraw(ended)\n", "", MANY),
-    fault(
-        "small payments are lost",
-        MANY_FILE,
-        "second, rest = two_sum(low, error)",
-        "second, rest = two_sum(low, 0.0 * error)",
-        MANY,
     ),
     # The cut around the threshold.
     fault(
@@ -472,7 +430,7 @@ FAULTS = [
     ),
     fault(
         "a rational is rounded down",
-        "privacy/classical.py",
+        SUMS,
         "return math.nextafter(number, math.inf) if Fraction(number) < value else number",
         "return number",
         "tests/mechanisms/test_contract.py",
@@ -499,7 +457,7 @@ FAULTS = [
     ),
     fault(
         "a child with its parent's number goes on",
-        "noise/entropy.py",
+        "ownership.py",
         "        owner._process = _NOBODY\n",
         "        pass\n",
         f"{ATTACKS}::test_a_child_forked_by_python_owns_nothing_whatever_its_number",
@@ -735,4 +693,10 @@ FAULTS = [
         "        if False:\n",
         f"{DISK}::TestReplacedFile::test_older_content_copied_into_the_same_file_is_refused",
     ),
+    *members.FAULTS,
+    *mechanisms.FAULTS,
+    *composition.FAULTS,
+    *ledger.FAULTS,
+    *dataset.FAULTS,
+    *tables.FAULTS,
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants.faults import Fault
+from tests.mutants.fault import Fault
 
 ROOT = Path(__file__).parents[2]
 #: As many at a time as the suite is sized for.
@@ -36,12 +37,27 @@ class Outcome:
 
 def misplaced(fault: Fault) -> str | None:
     """What is wrong with a fault whose text is gone, or no longer the only one."""
-    path = ROOT / fault.file
-    found = path.read_text(encoding="utf-8").count(fault.old) if path.exists() else -1
-    if found == 1:
-        return None
-    how = "there is no such file" if found < 0 else f"its text occurs {found} times in the file, not once"
-    return f"{how}; put the fault where the code is now"
+    for file, old, _ in fault.replacements:
+        path = ROOT / file
+        found = path.read_text(encoding="utf-8").count(old) if path.exists() else -1
+        if found != 1:
+            how = "there is no such file" if found < 0 else f"its text occurs {found} times in {file}, not once"
+            return f"{how}; put the fault where the code is now"
+    return None
+
+
+def missing_tests(fault: Fault) -> list[str]:
+    """The tests named with a fault that are not there, as far as their files tell without running them."""
+    return [test for test in fault.tests if not _is_there(test)]
+
+
+def _is_there(test: str) -> bool:
+    file, *names = test.partition("[")[0].split("::")
+    path = ROOT / file
+    if path.is_dir():
+        return not names
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return path.exists() and all(re.search(rf"\b(def|class) {re.escape(name)}\b", text) for name in names)
 
 
 def try_one(fault: Fault) -> Outcome:
@@ -52,8 +68,9 @@ def try_one(fault: Fault) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        target = Path(folder) / fault.file
-        target.write_text(target.read_text(encoding="utf-8").replace(fault.old, fault.new), encoding="utf-8")
+        for file, old, new in fault.replacements:
+            target = Path(folder) / file
+            target.write_text(target.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
         code, said = _run_tests(copy, fault.tests)
     if code == _FAILED:
         return Outcome(fault, killed=True, why=said)
@@ -69,9 +86,9 @@ def baseline(faults: Iterable[Fault]) -> str | None:
     return None if code == 0 else said
 
 
-def try_all(faults: list[Fault]) -> Iterator[Outcome]:
-    """Outcomes in order, two at a time."""
-    with ThreadPoolExecutor(_WORKERS) as pool:
+def try_all(faults: list[Fault], *, workers: int = _WORKERS) -> Iterator[Outcome]:
+    """Outcomes in order, ``workers`` at a time."""
+    with ThreadPoolExecutor(workers) as pool:
         yield from pool.map(try_one, faults)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpselect.numerics import enclosure_quadrature
 from dpselect.numerics.enclosure import enclose_log_ratio, log_integral, log_ratio
-from dpselect.numerics.enclosure_integrand import Bend, Factor, Growth, Integrand, Product, _normal, _upper_tail
+from dpselect.numerics.enclosure_integrand import BallFactor, Bend, Growth, Integrand, Product, _normal, _upper_tail
 from dpselect.numerics.enclosure_quadrature import find_peak, integrate
 
 FACTORS = ([364], [1], [-5], [1e-3])
@@ -27,12 +27,16 @@ def _precision() -> Iterator[None]:
     ctx.prec = before
 
 
-def factors(counts: list[int], slopes: list[float], offsets: list[float], shifts: list[float] | None) -> list[Factor]:
+def factors(
+    counts: list[int], slopes: list[float], offsets: list[float], shifts: list[float] | None
+) -> list[BallFactor]:
     given_shifts = [None] * len(counts) if shifts is None else [arb(shift) for shift in shifts]
-    return [Factor(arb(c), arb(m), arb(o), s) for c, m, o, s in zip(counts, slopes, offsets, given_shifts, strict=True)]
+    return [
+        BallFactor(arb(c), arb(m), arb(o), s) for c, m, o, s in zip(counts, slopes, offsets, given_shifts, strict=True)
+    ]
 
 
-def complex_value(given: list[Factor], z: acb, *, growth: bool, endless: bool) -> acb:
+def complex_value(given: list[BallFactor], z: acb, *, growth: bool, endless: bool) -> acb:
     """The integrand at a complex point, straight from its definition."""
 
     def product(shifted: bool) -> acb:

@@ -14,7 +14,7 @@ import pytest
 from dpselect.numerics import alone, rule, settle, strip
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.integral import log_ratio, single_cell, upper_end
-from dpselect.privacy.above_threshold import Question, certify_transcript, mixed_run_loss, transcript_loss
+from dpselect.privacy.above_threshold import certify_transcript, transcript_loss
 from dpselect.privacy.noisy_max import certify_noisy_max, noisy_max_loss
 
 #: Slow parts of each kind, and how many cells are in each.
@@ -248,26 +248,19 @@ def test_inputs_that_once_fell_below_or_were_loose():
     check(NoisyMax, [{"sensitivity": 0.8, "sigma": 0.07, "candidates": 100_000, "monotone": False}])
 
 
-def test_a_mixed_run_that_once_fell_below():
-    first = Question(
-        lower=0.21767912666953815,
-        upper=0.9008265823817434,
-        threshold=0.6347955704304058,
-        sigma_query=0.08719483001604716,
-    )
-    second = Question(
-        lower=0.1188679746206381, upper=0.917544917689574, threshold=0.978026309827545, sigma_query=0.6044191596274139
-    )
+def test_a_run_of_two_kinds_of_questions_that_once_fell_below():
     spread, change = 0.5475841696608645, 0.0598853783803089
-    loss = mixed_run_loss(sensitivity=change, sigma_threshold=spread, below=[first] * 215 + [second] * 93)
-    # Fractions of the doubles above, so that the truth is that of what was typed.
     slopes, offsets, shifts = [], [], []
-    for question in (first, second):
-        noise = Fraction(question.sigma_query)
-        slopes.append(Fraction(spread) / noise)
-        offsets.append((Fraction(question.threshold) - Fraction(question.upper)) / noise)
-        shifts.append(Fraction(change) / noise)
-    assert agrees(float(loss.upper), enclose_log_ratio([215, 93], slopes, offsets, shifts))
+    for upper, threshold, noise in (
+        (0.9008265823817434, 0.6347955704304058, 0.08719483001604716),
+        (0.917544917689574, 0.978026309827545, 0.6044191596274139),
+    ):
+        slopes.append(spread / noise)
+        offsets.append((threshold - upper) / noise)
+        shifts.append(change / noise)
+    found = upper_end(*single_cell([215.0, 93.0], slopes, offsets, shifts))
+    exact = ([Fraction(number) for number in column] for column in (slopes, offsets, shifts))
+    assert agrees(found, enclose_log_ratio([215, 93], *exact))
 
 
 def violations(kind, cases, *, batched):

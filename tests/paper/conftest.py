@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dpselect.paper import run
-from dpselect.paper.datasets import DATA_VARIABLE
-from dpselect.paper.figure import TINY
+from lebensold2024 import run
+from lebensold2024.datasets import DATA_VARIABLE
+from lebensold2024.figure import TINY
 
 
 @pytest.fixture(scope="session")

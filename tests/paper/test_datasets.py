@@ -14,8 +14,10 @@ import pandas as pd
 import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
-from dpselect.paper.datasets import DATA_VARIABLE, SERIES, load
-from dpselect.paper.sources import fetch_bikes, low_carbon_london
+from lebensold2024.datasets import DATA_VARIABLE, SERIES, load
+from lebensold2024.sources import fetch_bikes, low_carbon_london
+
+pytestmark = pytest.mark.slow
 
 LENGTHS = {
     "uci": 731,

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpselect.paper import FIGURES, above_threshold, offline
-from dpselect.paper.figure import QUICK, TINY, measured
-from dpselect.paper.noisy_max import CURVES, HEAT_MAP
-from dpselect.paper.offline import accuracy, costs_of
-from dpselect.paper.online import cost_of_f1, frontier
-from dpselect.paper.slips import CORRECTIONS, QUADRATURE
+from lebensold2024 import FIGURES, above_threshold, offline
+from lebensold2024.figure import QUICK, TINY, measured
+from lebensold2024.noisy_max import CURVES, HEAT_MAP
+from lebensold2024.offline import accuracy, costs_of
+from lebensold2024.online import cost_of_f1, frontier
+from lebensold2024.slips import CORRECTIONS, QUADRATURE
+
+pytestmark = pytest.mark.slow
 
 DATA_FIGURES = {"offline-near", "offline-lcl", "offline-uci", "online-uci", "online-lcl", "spend-uci", "spend-lcl"}
 DATA_FIGURES |= {"separation", "budget-stop", "cap", "ablation", "transfer"}

@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 
 from dpselect.errors import SourceError
-from dpselect.paper import monte_carlo
-from dpselect.paper.figure import TINY
-from dpselect.paper.monte_carlo import estimate_from
 from dpselect.privacy.noisy_max import noisy_max_epsilon
+from lebensold2024 import monte_carlo
+from lebensold2024.figure import TINY
+from lebensold2024.monte_carlo import estimate_from
+
+pytestmark = pytest.mark.slow
 
 CANDIDATES = (2, 5, 12)
 

@@ -18,16 +18,18 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
-from dpselect.paper import FIGURES
-from dpselect.paper.above_threshold import before
-from dpselect.paper.figure import TINY, measured
-from dpselect.paper.monte_carlo import predicted_spread
-from dpselect.paper.noisy_max import accounts
-from dpselect.paper.offline import accuracy
-from dpselect.paper.passes import READINGS, gaussian, run_curve
-from dpselect.paper.published import ratios
-from dpselect.paper.slips import CORRECTIONS, counter_example
 from dpselect.privacy.family import QueryFamily
+from lebensold2024 import FIGURES
+from lebensold2024.above_threshold import before
+from lebensold2024.figure import TINY, measured
+from lebensold2024.monte_carlo import predicted_spread
+from lebensold2024.noisy_max import accounts
+from lebensold2024.offline import accuracy
+from lebensold2024.passes import READINGS, gaussian, run_curve
+from lebensold2024.published import ratios
+from lebensold2024.slips import CORRECTIONS, counter_example
+
+pytestmark = pytest.mark.slow
 
 X = np.linspace(-15.0, 40.0, 550_001)
 LOG_PHI = -0.5 * X * X

@@ -13,15 +13,18 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from tests.mechanisms.output_law import transcript_probability
 
-from dpselect.composition import PublishedReportingFilter, RepairedReportingFilter, SparseVector
+from dpselect.composition import RepairedReportingFilter, SparseVector
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.classical_above_threshold import ExponentialAboveThreshold, LaplaceAboveThreshold
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SeededEntropy
-from dpselect.paper.passes import Passes, f1_scores, run_passes
 from dpselect.privacy.family import QueryFamily
+from lebensold2024.as_printed import PublishedReportingFilter
+from lebensold2024.passes import Passes, f1_scores, run_passes
+
+pytestmark = pytest.mark.slow
 
 VALUES = 0.5 + 0.4 * np.sin(np.arange(60) / 3)
 

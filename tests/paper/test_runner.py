@@ -17,10 +17,12 @@ import pandas as pd
 import pytest
 
 from dpselect.errors import InvalidParameter, SourceError
-from dpselect.paper import FIGURES, run, runner
-from dpselect.paper.datasets import Series
-from dpselect.paper.figure import TINY, Part, Row
-from dpselect.paper.work import Piece
+from lebensold2024 import FIGURES, run, runner
+from lebensold2024.datasets import Series
+from lebensold2024.figure import TINY, Part, Row
+from lebensold2024.work import Piece
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_figure_and_table_is_written(tiny_run: Path) -> None:
@@ -209,8 +211,8 @@ def test_a_place_that_cannot_be_a_folder_is_one_clear_line(tmp_path: Path) -> No
 SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from dpselect.paper import run
-from dpselect.paper.figure import FULL
+from lebensold2024 import run
+from lebensold2024.figure import FULL
 if __name__ == "__main__":
     run(["monte-carlo"], out=sys.argv[1], size=FULL, jobs=2, progress="rich")
 """

@@ -10,60 +10,36 @@ from hypothesis import strategies as st
 from dpselect import GaussianNoisyMax, PermuteAndFlip, QueryFamily
 from dpselect.composition import SparseVector
 from dpselect.errors import InvalidParameter, SourceError, StateRefused
-from dpselect.planning import Plan, load_plan
-from dpselect.planning.contender import SETS, SPARSE, TITLES
-from dpselect.planning.one_release import calibrated
+from dpselect.planning import Job, Plan, load_plan
+from dpselect.planning.ways import SETS, WAYS, GaussianByHand, OneShot, Rationed
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 
 
-def plan_for(key, *, epsilon=1.0):
-    sparse = next((one for one in SPARSE if one.key == key), None)
-    if key in SETS:
-        settings_of_a_set = {"line_share": 0.2, "prior": (3, 40)}
-        given = {"family": FAMILY, "count": 50, "epsilon": epsilon, "threshold": 0.6, "parameters": settings_of_a_set}
-        return Plan(contender=key, asked="crossings", **given)
-    if sparse is None:
-        needs = key in ("gaussian-release", "gaussian-noisy-max-profile")
-        delta = 1e-5 if needs else 0.0
-        found = calibrated(key, family=FAMILY, count=50, epsilon=epsilon, delta=1e-5)
-        return Plan(
-            contender=key,
-            asked="largest",
-            family=FAMILY,
-            count=50,
-            epsilon=epsilon,
-            delta=delta,
-            parameters={"scale": found.scales[0]},
-        )
+def plan_for(name, *, epsilon=1.0):
+    given = {"family": FAMILY, "count": 50, "epsilon": epsilon}
+    if WAYS[name] is OneShot:
+        approximate = name in ("gaussian-release", "gaussian-noisy-max-profile")
+        job = Job(asked="largest", **given, delta=1e-5 if approximate else 0.0)
+        return replace(Plan.made(job, name, epsilon=epsilon), prediction=None)
     parameters = {"scale_threshold": 0.05, "scale_query": 0.06}
-    if sparse.clipped:
+    if name in SETS:
+        parameters = {"line_share": 0.2, "prior": (3, 40)}
+    if name.endswith("-clipped"):
         parameters |= {"clip_below": 0.2, "clip_above": 0.1}
-    if sparse.capped:
-        parameters |= {"horizon": 5}
-    if sparse.rationed:
+    if WAYS[name] is Rationed:
         parameters |= {"rare": "above", "expected": (3.0, 2.0), "together": 1.5, "hold": (0.5, 2.0), "lean": 0.2}
-    if sparse.filter == "renyi":
-        parameters |= {"order": 20.0}
-    return Plan(
-        contender=key,
-        asked="crossings",
-        family=FAMILY,
-        count=50,
-        epsilon=epsilon,
-        delta=1e-5 if sparse.approximate else 0.0,
-        threshold=0.6,
-        parameters=parameters,
-    )
+    way = WAYS[name].from_parameters(name, parameters)
+    return Plan(way=way, asked="crossings", **given, threshold=0.6)
 
 
-@pytest.mark.parametrize("key", TITLES)
+@pytest.mark.parametrize("key", WAYS)
 def test_every_plan_builds_a_mechanism_that_answers(key):
     plan = plan_for(key)
     mechanism = plan.mechanism()
-    if plan.sparse is None:
+    if plan.one_by_one is None:
         released = mechanism.release([0.1] * 49 + [0.9])
-        assert released.loss.delta == plan.delta or plan.contender == "gaussian-noisy-max-profile"
+        assert released.loss.delta == plan.delta or plan.name == "gaussian-noisy-max-profile"
     else:
         assert isinstance(mechanism, SparseVector)
         assert len(mechanism.ask_many([0.1, 0.9, 0.2])) == 3
@@ -71,7 +47,7 @@ def test_every_plan_builds_a_mechanism_that_answers(key):
 
 
 @pytest.mark.parametrize("suffix", [".toml", ".json"])
-@pytest.mark.parametrize("key", TITLES)
+@pytest.mark.parametrize("key", WAYS)
 def test_plans_come_back_from_files_as_they_went_in(tmp_path, key, suffix):
     plan = plan_for(key)
     place = tmp_path / f"plan{suffix}"
@@ -91,7 +67,7 @@ def test_numbers_keep_every_bit_in_toml(tmp_path_factory, line, question, epsilo
         plan_for("sparse-kept"),
         epsilon=epsilon,
         threshold=threshold,
-        parameters={"scale_threshold": line, "scale_query": question},
+        way=GaussianByHand(name="sparse-kept", scale_threshold=line, scale_query=question),
     )
     place = tmp_path_factory.mktemp("plan") / "plan.toml"
     plan.save(place)
@@ -102,13 +78,14 @@ def test_numbers_keep_every_bit_in_toml(tmp_path_factory, line, question, epsilo
 def test_a_plan_whose_noise_was_cut_is_refused(key):
     plan = plan_for(key)
     plan.mechanism()
-    bent = replace(plan, parameters={"scale": 0.9 * plan.parameters["scale"]})
+    bent = replace(plan, way=replace(plan.way, scale=0.9 * plan.way.scale))
     with pytest.raises(StateRefused, match="make the plan again"):
         bent.mechanism()
 
 
 def test_a_sparse_vector_with_less_noise_still_keeps_its_budget():
-    bent = replace(plan_for("sparse-kept"), parameters={"scale_threshold": 1e-3, "scale_query": 1e-3})
+    way = GaussianByHand(name="sparse-kept", scale_threshold=1e-3, scale_query=1e-3)
+    bent = replace(plan_for("sparse-kept"), way=way)
     mechanism = bent.mechanism()
     assert not mechanism.can_ask or mechanism.ask_many([0.9] * 40).size < 40
     assert mechanism.spent <= bent.epsilon
@@ -137,12 +114,12 @@ def test_damaged_documents_are_refused(change, error):
         Plan.from_document({name: value for name, value in document.items() if value is not None})
 
 
-def test_missing_and_wrong_numbers_are_refused_when_the_mechanism_is_built():
-    plan = plan_for("laplace-kept")
+def test_missing_and_wrong_numbers_are_refused():
+    document = plan_for("laplace-kept").as_document()
     with pytest.raises(InvalidParameter, match="scale_query must be among"):
-        replace(plan, parameters={"scale_threshold": 1.0}).mechanism()
+        Plan.from_document(document | {"parameters": {"scale_threshold": 1.0}})
     with pytest.raises(InvalidParameter, match="scale_threshold"):
-        replace(plan, parameters={"scale_threshold": "1", "scale_query": 1.0}).mechanism()
+        Plan.from_document(document | {"parameters": {"scale_threshold": "1", "scale_query": 1.0}})
 
 
 def test_a_file_that_is_no_plan_is_refused(tmp_path):

@@ -25,7 +25,7 @@ def test_machines_get_every_contender_and_people_get_files(capsys, tmp_path):
     found = json.loads(capsys.readouterr().out)
     assert found["chosen"] == "exponential"
     assert found["plans"][0]["contender"] == "permute-and-flip"
-    assert load_plan(tmp_path / "plan.toml").contender == "exponential"
+    assert load_plan(tmp_path / "plan.toml").name == "exponential"
     assert "<svg" in (tmp_path / "plan.html").read_text()
     assert (tmp_path / "plan.svg").exists()
 
@@ -49,7 +49,7 @@ def test_a_job_from_a_file(capsys, tmp_path):
         (["plan", "--candidates", "60", "--sensitivity", "1/1000"], "epsilon must be given"),
         (["plan", "--candidates", "60", "--sensitivity", "1/1000", "--epsilon", "1e-7"], "epsilon must be at least"),
         ([*LARGEST, "--model", "rosy"], "kind must be one of"),
-        ([*LARGEST, "--contender", "magic"], "contender must be one of"),
+        ([*LARGEST, "--contender", "magic"], "way must be one of"),
         ([*LARGEST, "--profile", "nowhere.csv"], "public"),
         ([*LARGEST, "--profile", "nowhere.csv", "--public"], "cannot read"),
     ],

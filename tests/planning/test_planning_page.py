@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dpselect.planning.contender import TITLES
+from dpselect.planning.ways import TITLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "planning.md"
 

@@ -9,33 +9,39 @@ import numpy as np
 import pytest
 from tests.planning.streams import KINDS, stream
 
-from dpselect import ExponentialAboveThreshold, LaplaceAboveThreshold, QueryFamily
-from dpselect.mechanisms.above_threshold import Settings
-from dpselect.noise.quantiles import EXPONENTIAL, LAPLACE
+from dpselect import LaplaceAboveThreshold, QueryFamily
 from dpselect.planning import Job, Profile
 from dpselect.planning.outlook import with_share
 from dpselect.planning.planner import ranked
-from dpselect.planning.simulation import StandardNoise, simulate_kept, simulate_rationed
-from dpselect.planning.tuning import prices
+from dpselect.planning.simulation import f1_scores
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1 / 3000, monotone=True)
 
 
-def noise_of(law, length):
-    return StandardNoise.drawn(law, length=length, passes=300, generator=np.random.default_rng(31))
+def textbook(past, future, line, epsilon, family=FAMILY):
+    """Mean F1 of Laplace noise under one threshold that ends after as many ⊤ as the year before had."""
+    cap, truth = max(1, int((past >= line).sum())), future >= line
+    made = LaplaceAboveThreshold.calibrated(family, threshold=line, epsilon=epsilon, above=cap)
+    generator = np.random.default_rng(31)
+    noisy = future + generator.laplace(0.0, made.scale_query, (300, len(future)))
+    above = noisy >= line + generator.laplace(0.0, made.scale_threshold, (300, 1))
+    above &= np.cumsum(above, axis=1) <= cap
+    return f1_scores(above[:, truth].sum(axis=1), claimed=above.sum(axis=1), true=truth.sum()).mean()
 
 
-def one(kind, line, first, second):
-    return Settings(kind, line, np.array([first]), np.array([second]), np.zeros(1), np.ones(1))
-
-
-def textbook(past, future, line, epsilon):
-    cap = max(1, int((past >= line).sum()))
-    made = LaplaceAboveThreshold.calibrated(FAMILY, threshold=line, epsilon=epsilon, above=cap)
-    limits = np.full((1, len(future) + 1), -1)
-    limits[:, :cap] = len(future)
-    settings = one(LaplaceAboveThreshold, line, made.scale_threshold, made.scale_query)
-    return simulate_kept(settings, limits, values=future, noise=noise_of(LAPLACE, len(future))).f1.mean()
+def lived(plan, future, *, passes, seed=31):
+    """F1 of so many simulated passes of a plan over the year that came."""
+    job = Job(
+        asked="crossings",
+        family=FAMILY,
+        epsilon=plan.epsilon,
+        threshold=plan.threshold,
+        public=Profile(tuple(future), public=True),
+        share=None if (future >= plan.threshold).any() else 1 / len(future),
+        outlook="steady",
+    )
+    generator = np.random.default_rng(seed)
+    return plan.way._passes(job, epsilon=plan.epsilon, passes=passes, generator=generator).f1[0]
 
 
 def planned(past, future, line, epsilon, outlook="changing"):
@@ -48,11 +54,7 @@ def planned(past, future, line, epsilon, outlook="changing"):
         public=Profile(tuple(past), public=True),
         outlook=outlook,
     )
-    found = ranked(job, ["exponential-rationed"])[0].sparse_parameters
-    settings = one(ExponentialAboveThreshold, line, found.scale_threshold, found.scale_query)
-    ration, noise = found.ration(len(future)), noise_of(EXPONENTIAL, len(future))
-    passes = simulate_rationed(settings, ration, each=prices(FAMILY), budget=epsilon, values=future, noise=noise)
-    return passes.f1.mean()
+    return lived(ranked(job, ["exponential-rationed"])[0], future, passes=300).mean()
 
 
 def gain(kind, seed, epsilon=1.0):

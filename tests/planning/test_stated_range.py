@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.planning.streams import DAYS, KINDS, stream
+from tests.planning.test_robust_outlook import lived as lived_one_by_one
+from tests.planning.test_whole_set import set_scores
 
 from dpselect import QueryFamily
 from dpselect.dataset import Known, Line
-from dpselect.planning import Job, Profile
-from dpselect.planning.one_release import simulated_set
+from dpselect.planning import Profile
 from dpselect.planning.outlook import stated_range
-from dpselect.planning.tuning import StreamTuner
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1 / 3000, monotone=True)
 KNOWN = ("nothing", "share", "range", "range and share", "series")
@@ -31,19 +31,7 @@ def told(known, past, future, line):
 
 def lived(plan, future, *, passes):
     """F1 of so many watches of the year after."""
-    if plan.at_once:
-        return simulated_set(plan.mechanism(), future, passes=passes, seed=99).f1[0]
-    job = Job(
-        asked="crossings",
-        family=FAMILY,
-        epsilon=plan.epsilon,
-        threshold=plan.threshold,
-        public=Profile(tuple(future), public=True),
-        share=None if (future >= plan.threshold).any() else 1 / DAYS,
-        outlook="steady",
-    )
-    tuner = StreamTuner(job, plan.sparse, epsilon=plan.epsilon, seed=99)
-    return tuner._passes(plan.sparse_parameters, tuner._noise(2, passes)).f1[0]
+    return set_scores(plan, future, passes=passes) if plan.at_once else lived_one_by_one(plan, future, passes=passes)
 
 
 def within(kind, seed, epsilon, known, *, passes=100):

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from dpselect.errors import InvalidParameter, SensitivityClipped
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
-from dpselect.privacy.above_threshold import Question, mixed_run_loss, transcript_epsilon, transcript_loss
+from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.noisy_max import noisy_max_epsilon, noisy_max_loss
 
@@ -217,49 +217,6 @@ def test_a_silent_run_can_cost_more_than_one_that_ended_at_once():
     assert watcher.epsilon(horizon=1) == watcher.loss(below=1)
 
 
-def test_equal_questions_make_a_mixed_run_a_plain_one():
-    question = Question(lower=0, upper=1, threshold=0.5, sigma_query=0.3)
-    mixed = mixed_run_loss(sensitivity=1e-3, sigma_threshold=0.2, below=[question] * 9, above=[question])
-    plain = transcript_loss(
-        lower=0, upper=1, sensitivity=1e-3, threshold=0.5, sigma_threshold=0.2, sigma_query=0.3, below=9, above=1
-    )
-    assert float(mixed.value) == pytest.approx(float(plain.value), rel=1e-13)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.data())
-def test_a_mixed_run_is_never_exceeded_and_is_attained(data):
-    """Per-question range, threshold and noise in one run; the product form of THEORY §2."""
-    delta, x = 0.05, np.linspace(-12, 12, 4001)
-    pieces = st.tuples(st.floats(0.3, 0.7), st.floats(0.2, 1.0), st.floats(0.6, 1.0), st.booleans())
-    run = data.draw(st.lists(pieces, min_size=1, max_size=5))
-    questions = [Question(lower=0, upper=top, threshold=rho, sigma_query=s) for rho, s, top, _ in run]
-
-    def probability(values):
-        mass = np.exp(-x * x / 2)
-        for value, question, (*_, above) in zip(values, questions, run, strict=True):
-            gap = (question.threshold + 0.3 * x - value) / question.sigma_query
-            mass = mass * ndtr(-gap if above else gap)
-        return mass.sum()
-
-    loss = mixed_run_loss(
-        sensitivity=delta,
-        sigma_threshold=0.3,
-        below=[q for q, (*_, above) in zip(questions, run, strict=True) if not above],
-        above=[q for q, (*_, above) in zip(questions, run, strict=True) if above],
-    )
-    corner = [0.0 if above else q.upper for q, (*_, above) in zip(questions, run, strict=True)]
-    near = [v + delta if above else v - delta for v, (*_, above) in zip(corner, run, strict=True)]
-    assert math.log(probability(near) / probability(corner)) == pytest.approx(float(loss.value), rel=1e-8)
-    shares = st.lists(st.floats(0, 1), min_size=len(run), max_size=len(run))
-    values = [share * q.upper for share, q in zip(data.draw(shares), questions, strict=True)]
-    moved = [
-        min(max(v + delta * (2 * share - 1), 0.0), q.upper)
-        for v, share, q in zip(values, data.draw(shares), questions, strict=True)
-    ]
-    assert abs(math.log(probability(values) / probability(moved))) <= float(loss.upper) + 1e-9
-
-
 BAD_FAMILIES = [
     ({"lower": 1, "upper": 0, "sensitivity": 0.1}, "upper must be above lower"),
     ({"lower": 0, "upper": 0, "sensitivity": 0.1}, "upper must be above lower"),
@@ -307,7 +264,6 @@ def test_too_large_a_sensitivity_is_clipped_with_a_warning():
             "horizon must be a whole number, 1 or more; got 0",
         ),
         (lambda: noisy_max_loss(width=0, sensitivity=0.1, sigma=1, candidates=3), "width must be positive"),
-        (lambda: mixed_run_loss(sensitivity=0.1, sigma_threshold=1, below=[]), "at least one question"),
     ],
 )
 def test_bad_input_names_the_argument_the_value_and_the_rule(call, message):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpselect.errors import InvalidParameter
 from dpselect.report.guarantee import Guarantee
-from dpselect.report.rounding import at_least, at_most, rounded_up
+from dpselect.rounding import at_least, at_most, rounded_up
 
 
 @settings(max_examples=300, deadline=None)

@@ -88,7 +88,6 @@ def command_line_alone(tmp_path_factory):
     ("arguments", "extra"),
     [
         (["demo"], "tables"),
-        (["paper"], "paper"),
         (["peak", "x.csv", *ROWS], "tables"),
         (["describe", "x.csv"], "tables"),
         ([*PLAN, "--plot", "plan.svg"], "plots"),
@@ -102,6 +101,14 @@ def test_the_command_line_alone_names_the_extra_that_is_missing(command_line_alo
     assert ran.returncode == 2, ran.stderr
     assert f"install dpselect[{extra}]" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_an_installation_from_a_wheel_says_where_the_paper_is(command_line_alone):
+    program, folder = command_line_alone
+    ran = subprocess.run([program, "paper", "--list"], capture_output=True, text=True, cwd=folder)
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert "papers/lebensold2024" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ["epsilon", "calibrate"])

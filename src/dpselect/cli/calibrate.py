@@ -12,8 +12,8 @@ from dpselect.cli.epsilon import SQUARE_ROOT_OF_3, Asked, cost_of, pure_cost, sh
 from dpselect.cli.numbers import Number
 from dpselect.cli.options import AsJson, Family, needed
 from dpselect.errors import refuse_given
-from dpselect.report.rounding import at_most, no_more_than, rounded_up
 from dpselect.report.words import family_in_words
+from dpselect.rounding import at_most, no_more_than, rounded_up
 
 
 def calibrate(

@@ -17,7 +17,7 @@ from cyclopts.validators import Number as Between
 
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson, Seed
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.demo.script import Demonstration, Step

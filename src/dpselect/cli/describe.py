@@ -17,11 +17,11 @@ from dpselect.cli import screen
 from dpselect.cli.options import AsJson
 from dpselect.cli.table import Categories, Data, Periods, Table, places, standard_input
 from dpselect.errors import InvalidParameter, LedgerError
-from dpselect.files import is_there
 from dpselect.secrets import without_secrets
 
 if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
+    from dpselect.ledger import Ledger
 
 
 @Parameter(name="*", group=Group("What is kept", sort_key=1))
@@ -45,7 +45,7 @@ def describe(
     data: Data,
     /,
     *,
-    kept: Kept = Kept(),  # noqa: B008 - frozen
+    kept: Kept = Kept(),
     periods: Periods = Periods(),  # noqa: B008
     categories: Categories = Categories(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
@@ -89,7 +89,9 @@ def describe(
         if value is not None
     }
     facts = laid_over(facts, changes)
-    total, ledger = facts.pop("total", None), facts.pop("ledger", None)
+    total, ledger, anchor = (facts.pop(name, None) for name in ("total", "ledger", "anchor"))
+    if table.ledger is not None and table.anchor is None:
+        anchor = None  # that of the file's own ledger
     if kept.write is None and (table.total is not None or table.ledger is not None):
         raise InvalidParameter(
             "‹total› and ‹ledger› need ‹write›, the data-set file that names them", parameter="write"
@@ -110,7 +112,10 @@ def describe(
     if place is not None:
         marked = {name for name in earlier if name not in changes and name in facts} | set(found.guessed)
         unaccepted = () if accepted else found.guessed
-        _keep(place, data, found, ledger=ledger, total=total, accepted=sorted(marked), unaccepted=unaccepted)
+        # A ledger that a data-set file names is never made again: it may have had charges.
+        make = table.total is not None and (ledger is None or table.ledger is not None)
+        purse = _Purse(ledger, total, anchor, make)
+        _keep(place, data, found, purse, accepted=sorted(marked), unaccepted=unaccepted)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -184,18 +189,28 @@ def _asked(data: Any, found: Description, *, as_json: bool) -> Path | None:
     return Path(answer) if answer else None
 
 
+@dataclass(frozen=True)
+class _Purse:
+    """The ledger that the file will name, what it was or will be made with, and whether it may be made."""
+
+    ledger: Any
+    total: Any
+    anchor: Any
+    make: bool
+
+
 def _keep(
     place: Path,
     data: Any,
     found: Description,
+    purse: _Purse,
     *,
-    ledger: Any,
-    total: Any,
     accepted: Sequence[str],
     unaccepted: Sequence[str],
 ) -> None:
+    """Writes the data-set file, and makes a ledger where that is asked for and there is none."""
     from dpselect import files
-    from dpselect.dataset.budget import left_of, open_book
+    from dpselect.dataset.budget import left_of, open_for_curator
     from dpselect.dataset.file import FILE, write_file
     from dpselect.report.words import shown
 
@@ -216,27 +231,30 @@ def _keep(
             parameter="accept",
         )
     files.check(place, FILE, inputs=places(data))
+    facts, left = dict(found.facts), None
     if place.exists():
         _refuse_charged(place)
-    facts, left = dict(found.facts), None
-    if total is not None:
-        where = str(ledger if ledger is not None else place.with_suffix(".ledger"))
-        _warn_of_another(place, facts["source"], where)
-        if ledger is None and _charged(where):
+    ledger = purse.ledger
+    if purse.make and ledger is None:
+        ledger = str(place.with_suffix(".ledger"))
+        if _charged(ledger, None, place.stem, gone=False):
             raise LedgerError(
-                f"a ledger with charges is there: {Path(where).name!r}; name it with ‹ledger›, without ‹total›"
+                f"a ledger with charges is there: {Path(ledger).name!r}; name it with ‹ledger›, without ‹total›"
             )
-        with open_book(where, name=place.stem, total=total) as book:
-            left = left_of(book) if book.balance().anchor.number > 1 else None
-        facts |= {"ledger": where, "total": total}
-    elif ledger is not None:
-        facts["ledger"] = ledger
+    if ledger is not None:
+        if purse.total is not None:
+            _warn_of_another(place, facts["source"], ledger)
+        stated = facts | {"anchor": purse.anchor}
+        with open_for_curator(ledger, name=place.stem, total=purse.total, facts=stated, make=purse.make) as book:
+            left = left_of(book) if _asked_of(book) else None
+            facts |= {"ledger": ledger, "anchor": str(book.identity) if purse.anchor is None else purse.anchor}
+    facts |= {} if purse.total is None else {"total": purse.total}
     written = write_file(place, facts, accepted=accepted)
     screen.notice(f"Wrote: {written}", style="green")
-    if total is not None:
+    if purse.total is not None and ledger is not None:
         spent = "" if left is None else f"; {left} is left"
         screen.notice(
-            f"Ledger: {facts['ledger']}, for answers that cost at most ε = {shown(total)} together{spent}",
+            f"Ledger: {facts['ledger']}, for answers that cost at most ε = {shown(purse.total)} together{spent}",
             style="green",
         )
 
@@ -246,28 +264,40 @@ def _refuse_charged(place: Path) -> None:
     from dpselect import files
     from dpselect.dataset.file import FILE, read_file
 
-    ledger = read_file(place).get("ledger")
-    if ledger is not None and _charged(ledger):
+    facts = read_file(place)
+    ledger = facts.get("ledger")
+    if ledger is not None and _charged(ledger, facts.get("anchor"), place.stem, gone=True):
         raise files.refused_place(
             FILE.what, place, f"a file is there already, and its ledger {Path(ledger).name!r} has charges"
         )
 
 
-def _charged(ledger: Any) -> bool:
-    """Whether anything was ever asked through a ledger; one that is not there was not."""
+def _charged(ledger: Any, anchor: str | None, name: str, *, gone: bool) -> bool:
+    """Whether anything was asked through a ledger; one that is not there is refused where it may be ``gone``."""
     from dpselect.dataset.budget import open_book
+    from dpselect.ledger.database import NoLedger
 
-    if "://" not in str(ledger) and not is_there(ledger):
+    try:
+        with open_book(ledger, anchor=anchor, old_names=(name,)) as book:
+            return _asked_of(book)
+    except NoLedger:
+        if gone:
+            raise
         return False
-    with open_book(ledger, name="", total=None) as book:
-        # The first entry states the total.
-        return book.balance().anchor.number > 1
+
+
+def _asked_of(book: Ledger) -> bool:
+    """Whether anything was asked, and not released."""
+    from dpselect.ledger.history import history
+
+    return any(one.state != "released" for one in history(book))
 
 
 def _warn_of_another(place: Path, source: Any, ledger: str) -> None:
     """Says so where another data-set file in the same folder keeps a budget for the same rows."""
     from dpselect.dataset.file import read_file
     from dpselect.errors import DPSelectError
+    from dpselect.ledger.database import same_place
 
     def whole(rows: Any) -> list[str]:
         return [str(Path(one).resolve()) if "://" not in str(one) else str(one) for one in places(rows)]
@@ -280,7 +310,7 @@ def _warn_of_another(place: Path, source: Any, ledger: str) -> None:
         except DPSelectError:
             continue  # somebody else's
         book = facts.get("ledger")
-        if book is not None and whole(book) != whole(ledger) and whole(facts["source"]) == whole(source):
+        if book is not None and not same_place(book, ledger) and whole(facts["source"]) == whole(source):
             screen.notice(
                 f"! {other.name} already keeps a budget for these rows: with a second one the same people may be asked "
                 f"twice as much. To use the first, leave --total out and give --ledger {Path(book).name}"

@@ -13,8 +13,8 @@ from dpselect.cli import screen
 from dpselect.cli.numbers import Count, Counts, Number
 from dpselect.cli.options import AsJson, Family, needed
 from dpselect.errors import InvalidParameter, refuse_given
-from dpselect.report.rounding import at_least, at_most, no_more_than
 from dpselect.report.words import family_in_words
+from dpselect.rounding import at_least, at_most, no_more_than
 
 SQUARE_ROOT_OF_3 = 3**0.5
 
@@ -84,9 +84,9 @@ class Noise:
 
 def epsilon(
     *,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked = Asked(),
     family: Family = Family(),  # noqa: B008
-    noise: Noise = Noise(),  # noqa: B008
+    noise: Noise = Noise(),
     delta: Annotated[Number | None, Parameter(help="Also show the smaller ε that holds up to δ.")] = None,
     certify: Annotated[bool, Parameter(help="Also enclose the pure ε between two proven numbers.")] = False,
     as_json: AsJson = False,

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -22,8 +22,8 @@ from dpselect.cli import screen
 from dpselect.cli.numbers import Number
 from dpselect.cli.options import AsJson, ReportFile
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
-from dpselect.report.rounding import at_least, at_most
 from dpselect.report.words import plural
+from dpselect.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
@@ -99,7 +99,7 @@ class Drawing:
 
 def ledger(
     action: Annotated[
-        Literal["create", "show", "history", "plot", "verify", "export", "retire"],
+        Literal["create", "show", "history", "plot", "verify", "export", "release", "retire"],
         Parameter(help="What to do with it.", metavar="ACTION"),
     ],
     place: Annotated[
@@ -109,13 +109,14 @@ def ledger(
     /,
     *,
     dataset: Annotated[str | None, Parameter(help="Which data set, where there are several.")] = None,
-    new: NewTotal = NewTotal(),  # noqa: B008 - frozen
+    new: NewTotal = NewTotal(),
     anchor: Annotated[str | None, Parameter(help="An anchor kept elsewhere: an older copy is refused.")] = None,
-    drawing: Drawing = Drawing(),  # noqa: B008 - frozen
+    drawing: Drawing = Drawing(),
     as_csv: Annotated[bool, Parameter(name="--csv", help="history: as CSV.")] = False,
-    reason: Annotated[str | None, Parameter(help="retire: why, for the record.")] = None,
+    entry: Annotated[int | None, Parameter(help="release: the entry of the question, as history shows it.")] = None,
+    reason: Annotated[str | None, Parameter(help="release, retire: why, for the record.")] = None,
     who: Annotated[str | None, Parameter(help="Whom the record names; your user name if left out.")] = None,
-    run: Output = Output(),  # noqa: B008 - frozen
+    run: Output = Output(),
 ) -> None:
     """The ledger that keeps a data set's budget: make it, look at it, check it.
 
@@ -131,18 +132,19 @@ def ledger(
     show: what is left.
     history: what was asked.
     plot: what was spent over time.
-    verify: whether an entry was altered, and the anchor to keep elsewhere.
+    verify: whether an entry was altered, and the anchor to keep elsewhere; with --anchor, whether the end is there.
     export: every entry as JSON.
+    release: give back the charge of a question that failed before any row was added up.
     retire: refuse all questions from now on.
 
     In Python: dpselect.ledger.Ledger.create, .open, .balance, .verify, .retire.
     """
-    _refuse_elsewhere(action, new, drawing, run, csv=as_csv or None, reason=reason)
-    place, dataset = _named(place, dataset)
+    _refuse_elsewhere(action, new, drawing, run, csv=as_csv or None, reason=reason, entry=entry)
+    place, dataset, anchors = _named(place, dataset, anchor)
     if action == "create":
         _create(place, dataset, new.read(), who, as_json=run.as_json)
         return
-    with _opened(place, dataset, who, anchor=None if action == "verify" else anchor) as found:
+    with _opened(place, dataset, who, anchors=() if action == "verify" else anchors) as found:
         if action == "show":
             _show(found, as_json=run.as_json)
         elif action == "history":
@@ -150,10 +152,12 @@ def ledger(
         elif action == "plot":
             _plot(found, drawing)
         elif action == "verify":
-            _verify(found, anchor, as_json=run.as_json)
+            _verify(found, anchors, as_json=run.as_json)
         elif action == "export":
-            for entry in found.entries():
-                screen.emit(entry.row())
+            for one in found.entries():
+                screen.emit(one.row())
+        elif action == "release":
+            _release(found, entry, reason)
         else:
             found.retire(reason or "")
             screen.notice(f"{found.dataset} is retired: nothing more is answered", style="green")
@@ -170,36 +174,40 @@ def _refuse_elsewhere(action: str, new: NewTotal, drawing: Drawing, run: Output,
         refuse_given(here, out=drawing.out, across=drawing.across if run.report is None else None)
     if action not in ("show", "history"):
         refuse_given(here, report=run.report)
-    belongs = {"csv": "history", "reason": "retire"}
-    refuse_given(here, **{name: value for name, value in others.items() if belongs[name] != action})
+    belongs = {"csv": ["history"], "reason": ["release", "retire"], "entry": ["release"]}
+    refuse_given(here, **{name: value for name, value in others.items() if action not in belongs[name]})
     if run.report is not None:
         files.check(run.report, files.PAGE)
     if drawing.out is not None:
         files.check(drawing.out, files.DRAWING)
 
 
-def _named(place: str, dataset: str | None) -> tuple[str, str | None]:
-    """The ledger that a data-set file names, and its data set there; any other place as it is."""
+def _named(place: str, dataset: str | None, anchor: str | None) -> tuple[str, str | None, tuple[str, ...]]:
+    """The ledger that a data-set file names, its data set there and the anchors it must have; others as they are."""
     from dpselect.dataset.file import is_file, read_file
 
+    typed = () if anchor is None else (anchor,)
     if not is_file(place):
-        return place, dataset
-    found = read_file(place).get("ledger")
+        return place, dataset, typed
+    facts = read_file(place)
+    found = facts.get("ledger")
     if found is None:
         raise SourceError(f"the data-set file {Path(place).name!r} names no ledger; describe it with --total")
+    if dataset is None and facts.get("anchor") is not None:
+        return str(found), None, (facts["anchor"], *typed)
     from dpselect.ledger import Ledger
 
     name = Path(place).stem
-    return str(found), dataset or (name if name in Ledger.datasets(found) else None)
+    return str(found), dataset or (name if name in Ledger.datasets(found) else None), typed
 
 
 @contextmanager
-def _opened(place: str, dataset: str | None, who: str | None, *, anchor: str | None) -> Iterator[Ledger]:
+def _opened(place: str, dataset: str | None, who: str | None, *, anchors: Sequence[str]) -> Iterator[Ledger]:
     try:
         from dpselect.ledger import Ledger
     except ImportError:
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
-    with Ledger.open(place, dataset=dataset, who=who, anchor=anchor) as found:
+    with Ledger.open(place, dataset=dataset, who=who, anchor=anchors) as found:
         yield found
 
 
@@ -230,6 +238,7 @@ def _facts(found: Ledger) -> dict[str, Any]:
         "remaining": balance.remaining,
         "questions_left": questions_left(found),
         "retired": balance.retired,
+        "named_by": str(found.identity),
         "anchor": str(balance.anchor),
     }
 
@@ -255,8 +264,20 @@ def _in_words(found: Ledger) -> list[tuple[str, str]]:
             "Questions left",
             "nothing was asked yet" if cost is None else f"{more:,} more like the last ({sign} = {at_most(cost)} each)",
         ),
+        ("Counts", _counted(found)),
+        ("Named by", str(found.identity)),
         ("Anchor", str(balance.anchor)),
     ]
+
+
+def _counted(found: Ledger) -> str:
+    """Whose privacy is counted, in words."""
+    unit = found.unit()
+    if unit is None:
+        return "whose privacy, the first question says"
+    if unit.user is None:
+        return "what is spent about one person, for whom the curator vouches"
+    return f"what is spent about each {unit.user!r} ({unit.adjacency})"
 
 
 def _show(found: Ledger, *, as_json: bool) -> None:
@@ -266,7 +287,7 @@ def _show(found: Ledger, *, as_json: bool) -> None:
         screen.entries(f"Ledger of {found.dataset}", _in_words(found))
 
 
-_STATES = {"reserved": "(no answer yet)", "lost": "(lost)"}
+_STATES = {"reserved": "(no answer yet)", "lost": "(lost)", "released": "(released)"}
 _COLUMNS = ["entry", "when (UTC)", "who", "question", "answer", "cost ≤"]
 
 
@@ -366,21 +387,37 @@ def _plot(found: Ledger, drawing: Drawing) -> None:
     screen.notice(f"Drawing: {place}", style="green")
 
 
-def _verify(found: Ledger, anchor: str | None, *, as_json: bool) -> None:
-    result = found.verify(anchor=anchor)
-    facts = {"holds": result.holds, "entries": result.entries, "problems": result.problems}
+def _verify(found: Ledger, anchors: Sequence[str], *, as_json: bool) -> None:
+    from dpselect.ledger import Anchor
+
+    reached = max((Anchor.read(anchor).number for anchor in anchors), default=None)
+    results = [found.verify(anchor=anchor) for anchor in anchors] or [found.verify()]
+    result, problems = results[0], list(dict.fromkeys(problem for one in results for problem in one.problems))
+    facts = {"holds": not problems, "anchored": reached, "entries": result.entries, "problems": problems}
     if as_json:
         screen.emit({**facts, "anchor": str(result.anchor)})
-    elif result.holds:
-        kept = "" if anchor is None else ", and the anchor is in it"
+    elif not problems:
+        last = "an older copy, or entries cut off at the end, show by an --anchor alone"
+        kept = last if reached is None else f"entry {reached:,}, the anchor's, is among them"
+        if reached is not None and reached < result.entries:
+            kept += "; whether any were cut off at the end shows by a later anchor alone"
         screen.entries(
-            f"The chain of {found.dataset} holds",
-            [("Entries", f"{result.entries:,}{kept}"), ("Anchor", str(result.anchor))],
+            f"The entries of {found.dataset} hold",
+            [("Entries", f"{result.entries:,}; {kept}"), ("Anchor", str(result.anchor))],
             note="Keep the anchor elsewhere: it shows when an older copy is put in this one's place.",
         )
-    if not result.holds:
-        more = "" if len(result.problems) == 1 else f" (and {len(result.problems) - 1} more)"
-        raise LedgerError(f"the ledger does not hold: {result.problems[0]}{more}")
+    if problems:
+        more = "" if len(problems) == 1 else f" (and {len(problems) - 1} more)"
+        raise LedgerError(f"the ledger does not hold: {problems[0]}{more}")
+
+
+def _release(found: Ledger, entry: int | None, reason: str | None) -> None:
+    if entry is None or not reason:
+        raise InvalidParameter(
+            "--entry must name the question, and --reason say why, for the record", parameter="entry"
+        )
+    found.release(entry, reason=reason)
+    screen.notice(f"the charge of entry {entry} is released, and the question can be asked again", style="green")
 
 
 def _page(found: Ledger, path: Path, across: Across) -> Path:

@@ -9,6 +9,13 @@ from cyclopts import Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson
+from dpselect.errors import SourceError
+
+#: What a plain installation says: the figures are beside the package, not in it.
+NOT_HERE = (
+    "the paper's figures are not part of the installed package: they are in papers/lebensold2024 of the source tree; "
+    "install that with pip install --editable '.[cli,paper]'"
+)
 
 
 def paper(
@@ -33,10 +40,15 @@ def paper(
 
       $ dpselect paper --figure heatmap-at --data my-data
 
-    A run that was stopped goes on where it was. In Python: dpselect.paper.run(out=…).
+    A run that was stopped goes on where it was. In Python: lebensold2024.run(out=…).
     """
     with screen.progress("Loading"):
-        from dpselect.paper import FIGURES, run
+        try:
+            from lebensold2024 import FIGURES, run
+        except ModuleNotFoundError as missing:
+            if missing.name != "lebensold2024":
+                raise
+            raise SourceError(NOT_HERE) from None
     if list_figures:
         if as_json:
             screen.emit({"figures": {name: figure.title for name, figure in FIGURES.items()}})

@@ -67,7 +67,7 @@ def peak(
     data: Data,
     /,
     *,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked = Asked(),
     knowledge: Knowledge = Knowledge(),  # noqa: B008
     periods: Periods = Periods(),  # noqa: B008 - frozen
     categories: Categories = Categories(),  # noqa: B008

@@ -73,7 +73,7 @@ class Asked:
         """The job these options describe, on the scale of the queries, of which one is ``unit`` in the readings'."""
         from dpselect.planning.job import Job
         from dpselect.planning.knowledge import Profile
-        from dpselect.report.rounding import no_more_than
+        from dpselect.rounding import no_more_than
 
         if self.candidates is not None and (self.questions is not None or self.threshold is not None):
             raise InvalidParameter(
@@ -165,7 +165,7 @@ class Output:
 
     Parameters
     ----------
-    contender
+    way
         Save this one instead of the best.
     only
         Tune these and no others, with commas between.
@@ -175,7 +175,7 @@ class Output:
         Draw accuracy against budget.
     """
 
-    contender: Annotated[str | None, Parameter(metavar="NAME")] = None
+    way: Annotated[str | None, Parameter(name=("--way", "--contender"), metavar="NAME")] = None
     only: Annotated[str | None, Parameter(metavar="NAME[,NAME…]")] = None
     save: Annotated[Path | None, Parameter(metavar="FILE.toml")] = None
     plot: Annotated[Path | None, Parameter(metavar="FILE.svg")] = None
@@ -198,16 +198,16 @@ def plan(
     ] = None,
     /,
     *,
-    asked: Asked = Asked(),  # noqa: B008 - frozen
+    asked: Asked = Asked(),
     family: Family = Family(),  # noqa: B008
-    known: Known = Known(),  # noqa: B008
+    known: Known = Known(),
     periods: Periods = Periods(),  # noqa: B008
     job: Annotated[Path | None, Parameter(metavar="FILE.toml", help="All of this from a file.")] = None,
-    output: Output = Output(),  # noqa: B008
+    output: Output = Output(),
     seed: Annotated[int, Parameter(help="Of the simulations; nothing private is drawn.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Which mechanism, how much noise, what accuracy: every contender tuned and ranked, on public knowledge only.
+    """Which mechanism, how much noise, what accuracy: every way tuned and ranked, on public knowledge only.
 
     For a data set, of which only the public facts are looked at; then `watch --plan`, or `peak --plan`:
 
@@ -241,10 +241,10 @@ def plan(
         wanted = asked.job(public.family, known, unit=public.natural_unit, count=len(public))
     else:
         wanted = asked.job(family.family(), known)
-    with screen.progress("tuning every contender") as move:
+    with screen.progress("trying every way") as move:
         chosen_few = None if output.only is None else [name.strip() for name in output.only.split(",")]
-        comparison = compare(wanted, contenders=chosen_few, seed=seed, on_progress=move)
-    chosen = comparison.best if output.contender is None else comparison.plan(output.contender)
+        comparison = compare(wanted, ways=chosen_few, seed=seed, on_progress=move)
+    chosen = comparison.best if output.way is None else comparison.plan(output.way)
     chosen = replace(chosen, unit=None if data is None else unit.size)
     written: dict[str, Any] = {}
     if output.save is not None:
@@ -252,10 +252,10 @@ def plan(
     written |= _pictures(comparison, output, seed=seed, unit=unit)
     if as_json:
         told = {} if chosen.prediction is None else chosen.prediction.as_expected(wanted.count)
-        screen.emit({**comparison.as_document(), "chosen": chosen.contender, **told, **written})
+        screen.emit({**comparison.as_document(), "chosen": chosen.name, **told, **written})
         return
     _show(comparison, unit)
-    print(f"Expected of {chosen.contender}: {expectation(chosen, unit)}.")
+    print(f"Expected of {chosen.name}: {expectation(chosen, unit)}.")
     for what, place in written.items():
         screen.notice(f"{what}: {place}", style="green")
 
@@ -277,7 +277,7 @@ def _pictures(comparison: Comparison, output: Output, *, seed: int, unit: Unit) 
     plot, report = output.plot, output.report
     if plot is None and report is None:
         return {}
-    from dpselect.planning.budgets import frontier
+    from dpselect.planning.planner import frontier
     from dpselect.report.page import write_page
     from dpselect.report.plan_page import draw_frontier, plan_report
     from dpselect.report.plots import save as save_plot
@@ -293,11 +293,11 @@ def _pictures(comparison: Comparison, output: Output, *, seed: int, unit: Unit) 
 
 
 def _show(comparison: Comparison, unit: Unit) -> None:
-    from dpselect.report.plan_page import asked_in_words, contenders_table
+    from dpselect.report.plan_page import asked_in_words, ways_table
 
-    head, *rows = contenders_table(comparison, unit)
+    head, *rows = ways_table(comparison, unit)
     screen.table(
-        f"Contenders, best first: {asked_in_words(comparison.job, unit)}",
+        f"Ways, best first: {asked_in_words(comparison.job, unit)}",
         head,
         rows,
         note="Nothing was spent.",

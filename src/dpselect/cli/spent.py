@@ -27,7 +27,7 @@ class Cost:
     charged: Callable[[], bool] | None = None
 
     def __str__(self) -> str:
-        from dpselect.report.rounding import at_most
+        from dpselect.rounding import at_most
 
         delta = f" up to δ = {at_most(self.loss.delta)}" if self.loss.delta else ""
         return f"ε = {at_most(self.loss.epsilon)}{delta}"
@@ -72,13 +72,14 @@ def say_left(book: Ledger | None, cost: Loss, *, at_most: bool = False) -> None:
 def say_would_be_left(dataset: Dataset, cost: Loss) -> None:
     """One line after a dry run: what an answer of this cost would leave in the ledger, where there is one."""
     from dpselect.cli import screen
-    from dpselect.dataset.budget import open_book, would_leave
+    from dpselect.dataset.budget import would_leave
 
-    if dataset.ledger is None:
-        return
-    with suppress(LedgerError):  # one that is not there yet is not made by a dry run
-        book = open_book(dataset.ledger, name=dataset.name, total=None, described=dataset.described)
-        screen.notice(f"Ledger: {would_leave(book, cost)}", style="green")
+    try:
+        book = dataset.book
+        if book is not None:
+            screen.notice(f"Ledger: {would_leave(book, cost)}", style="green")
+    except LedgerError as problem:
+        screen.notice(f"Ledger: {problem}", style="red")
 
 
 def after_refusal(failure: DPSelectError) -> str:
@@ -112,6 +113,9 @@ def after_refusal(failure: DPSelectError) -> str:
         return told if charged else "; nothing was spent"
     if begun.book is None:
         return f"; count {begun} as spent" if isinstance(failure, LedgerError) else "; nothing was spent"
+    if isinstance(failure, LedgerError) and failure.waited and begun.book() is not None:
+        # Its patience is over: another look would wait as long again.
+        return f"; count {begun} as spent until the ledger can be looked at"
     return _by_the_ledger(begun, "no answer was drawn, and " if isinstance(failure, SourceError) else "")
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: How many questions a stream is planned for by default.
 _LENGTH = 365
-#: The data set of a ledger that is made for questions on standard input.
-_STANDARD_INPUT = "standard input"
+#: The data set of a ledger that an earlier version made for questions on standard input.
+_OLD_NAMES = ("standard input",)
 #: A line longer than this is no question.
 _LONGEST_LINE, _LONGEST_ID = 4096, 200
 _NUMBER = re.compile(r"(?P<digits>[+-]?(\d+/\d+|\d+\.?\d*|\.\d+))([eE](?P<exponent>[+-]?\d+))?")
@@ -75,7 +75,7 @@ class StreamOptions:
     @staticmethod
     def refuse(table: Table, periods: Periods, run: Run) -> None:
         """Options about a table mean nothing where none was named."""
-        own = ("sensitivity", "monotone", "ledger", "total")
+        own = ("sensitivity", "monotone", "ledger", "total", "anchor")
         given = {name: value for name, value in table.given().items() if name not in own}
         sensitive = run.show_sensitive or None
         here = "questions on standard input (no table was named)"
@@ -86,14 +86,16 @@ class StreamOptions:
 def _book(table: Table, run: Run) -> Iterator[Ledger | None]:
     """The ledger for questions on standard input, where one is named."""
     from dpselect.dataset.budget import open_book
+    from dpselect.ledger import PrivacyUnit
 
     if table.ledger is None:
-        refuse_given("questions without a ledger", total=table.total)
+        refuse_given("questions without a ledger", total=table.total, anchor=table.anchor)
         yield None
         return
     if run.seed is not None:
         raise InvalidParameter("‹ledger› does not go with seeded noise: such answers are not private; leave it out")
-    with open_book(table.ledger, name=_STANDARD_INPUT, total=table.total) as found:
+    unit = PrivacyUnit(user=None, adjacency="declared")
+    with open_book(table.ledger, total=table.total, anchor=table.anchor, unit=unit, old_names=_OLD_NAMES) as found:
         yield found
 
 
@@ -101,7 +103,7 @@ def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: 
     """Answers the lines on standard input until they or the budget end, and then says how it ended."""
     if sys.stderr.isatty() and not run.as_json:  # a machine finds it in the last record
         screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
-    spent.begin(plan.promise, ledger=table.ledger is not None)
+    spent.begin(plan.promise, ledger=table.ledger is not None, book=lambda: None)  # opening charges nothing
     with _book(table, run) as book:
         spent.begin(plan.promise, ledger=book is not None, book=lambda: book)
         answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=options.onward)

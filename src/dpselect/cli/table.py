@@ -108,9 +108,11 @@ class Table:
     monotone
         You vouch: adding a person never lowers a value.
     ledger
-        The file (or URL) that keeps the budget: charged before the table is read.
+        The file, URL or $VARIABLE of the ledger that keeps the budget: charged before the table is read.
     total
-        Make the ledger where there is none: the most all answers may ever cost (ε).
+        The most all answers may ever cost (ε): describe makes a ledger with it, others check it.
+    anchor
+        An entry that the ledger must have, as ledger verify prints it: an older copy is refused.
     """
 
     table: str | None = None
@@ -138,6 +140,7 @@ class Table:
     monotone: Annotated[bool, Parameter(group=_SERIES)] = False
     ledger: Annotated[str | None, Parameter(group=LEDGER)] = None
     total: Annotated[Number | None, Parameter(group=LEDGER)] = None
+    anchor: Annotated[str | None, Parameter(group=LEDGER)] = None
 
     def dataset(self, data: str | tuple[str, ...], run: Run, **more: Any) -> Dataset:
         """The data set these options describe, or a data-set file with these options laid over it."""

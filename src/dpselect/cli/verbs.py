@@ -53,7 +53,7 @@ VERBS: dict[str, Verb] = {
     "epsilon": Verb("What a release costs, as an upper bound on ε."),
     "calibrate": Verb("The least noise with which a release costs at most ε."),
     "plan": Verb(
-        "Which mechanism, how much noise, what accuracy: every contender tuned and ranked, on public knowledge only."
+        "Which mechanism, how much noise, what accuracy: every way tuned and ranked, on public knowledge only."
     ),
     "ledger": Verb("The ledger that keeps a data set's budget: make it, look at it, check it."),
     "paper": Verb("Recompute the paper's figures and judge its claims, on one page."),

@@ -97,7 +97,7 @@ def watch(
     data: Data = "-",
     /,
     *,
-    options: LineOptions = LineOptions(),  # noqa: B008 - frozen
+    options: LineOptions = LineOptions(),
     knowledge: Knowledge = Knowledge(),  # noqa: B008
     stream: StreamOptions = StreamOptions(),  # noqa: B008
     periods: Periods = Periods(),  # noqa: B008

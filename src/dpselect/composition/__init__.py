@@ -9,7 +9,6 @@ filter                            promise                                       
 :class:`RenyiFilter`              Rényi DP at one order                                       before each release
 :class:`ZCDPFilter`               ρ-zCDP                                                      before each release
 :class:`GaussianFilter`           μ-GDP                                                       before each release
-:class:`PublishedReportingFilter` none that holds; for reproducing published figures          by what was answered
 ================================  ==========================================================  ====================
 """
 
@@ -17,7 +16,7 @@ from dpselect.composition.budgeted_run import RunRecord
 from dpselect.composition.declared import AdvancedFilter, GaussianFilter, RenyiFilter, ZCDPFilter
 from dpselect.composition.filter import Filter
 from dpselect.composition.odometer import Odometer
-from dpselect.composition.realised import PublishedReportingFilter, PureFilter, RepairedReportingFilter
+from dpselect.composition.realised import PureFilter, RepairedReportingFilter
 from dpselect.composition.sparse_vector import SparseVector
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "Filter",
     "GaussianFilter",
     "Odometer",
-    "PublishedReportingFilter",
     "PureFilter",
     "RenyiFilter",
     "RepairedReportingFilter",

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.composition.exact_sum import in_units
 from dpselect.composition.filter import Filter, HeldRun, Watcher
 from dpselect.composition.loss_table import LossTable
 from dpselect.errors import BudgetExhausted
 from dpselect.mechanisms.run import Reach, Run, worst_loss
+from dpselect.mechanisms.values import Clipper
 from dpselect.noise.entropy import Entropy
+from dpselect.rounding import in_units
 
 if TYPE_CHECKING:
     from dpselect.composition.ration import Ration
@@ -111,13 +112,50 @@ class Transcript:
 class RunPlan(NamedTuple):
     """The public side of the runs to come."""
 
-    watcher: Watcher
+    #: The mechanism, the cut around its threshold, and what happens to values outside.
+    door: Clipper
     resample: bool
     horizon: int | None
     #: What runs of this mechanism cost.
     table: LossTable
     #: How the budget is rationed among the ⊤ of a run, where it is.
     ration: Ration | None = None
+
+    @property
+    def watcher(self) -> Watcher:
+        """The mechanism, with its range clipped."""
+        return self.door.clipped
+
+    def reach(self, below: int, above: int, allowed: float) -> Reach:
+        """How far a run that holds so many answers can go."""
+        if math.isinf(allowed):
+            return Reach(below=2**53, above=2**53, final=False)
+        if self.resample:
+            return self.table.reach(below, budget=allowed)
+        return self.table.reach_kept(below, above, allowed)
+
+    def first_reach(self, allowed: float, filter: Filter) -> Reach:
+        """How far a new run can go; raises ``BudgetExhausted`` where not even one question fits."""
+        reach = self.reach(0, 0, allowed)
+        if reach.below < 0 or reach.above < 0:
+            raise self.exhausted(0, 0, 0.0, filter)
+        return reach
+
+    def check_fits(self, filter: Filter) -> None:
+        """Raise ``BudgetExhausted`` where not even one question of a new run fits. Counts nothing."""
+        self.first_reach(filter.check_run(self.watcher, horizon=self.horizon).allowed, filter)
+
+    def exhausted(self, below: int, above: int, loss: float, filter: Filter) -> BudgetExhausted:
+        """What is raised where the next question of a run with these answers, which cost ``loss``, does not fit."""
+        step = math.nextafter(worst_loss(self.table.loss, below, above, 1, 1) - loss, math.inf)
+        spent = min(filter.limit, math.nextafter(filter.spent + loss, math.inf) if loss else filter.spent)
+        return BudgetExhausted(
+            f"the next question could cost {step!r} and does not fit: {spent!r} of {filter.limit!r} is spent; "
+            "nothing was spent on it",
+            spent=spent,
+            budget=filter.limit,
+            next_cost=step,
+        )
 
 
 class BudgetedRun(Run):
@@ -146,7 +184,7 @@ class BudgetedRun(Run):
     def begin(self, *, entropy: Entropy) -> None:
         """Take hold of the filter's budget, then draw the noise."""
         self._filter._let_in(self.held, self.plan.watcher, self.plan.horizon)
-        self._reach = _first_reach(self.plan, self.held.allowed, self._filter)
+        self._reach = self.plan.first_reach(self.held.allowed, self._filter)
         self.draw(entropy=entropy)
 
     def _price(self, below: int, above: int) -> float:
@@ -186,14 +224,14 @@ class BudgetedRun(Run):
             return
         plan = self.plan
         if not reach.final:
-            self._reach = reach = _reach(plan, below, above, self.held.allowed)
+            self._reach = reach = plan.reach(below, above, self.held.allowed)
             if below <= reach.below and above <= reach.above:
                 return
         if self.held.reach_for(worst_loss(self._price, below, above, 1, 1)):
-            self._reach = reach = _reach(plan, below, above, self.held.allowed)
+            self._reach = reach = plan.reach(below, above, self.held.allowed)
             if below <= reach.below and above <= reach.above:
                 return
-        raise _exhausted(plan, below, above, self.spent, self._filter)
+        raise plan.exhausted(below, above, self.spent, self._filter)
 
     def record(self) -> RunRecord:
         """What was answered so far, and its loss."""
@@ -206,35 +244,3 @@ class BudgetedRun(Run):
             self._record = self.record()
         self.held.settle(self._record.epsilon)
         return self._record
-
-
-def check_fits(plan: RunPlan, filter: Filter) -> None:
-    """Raise ``BudgetExhausted`` where not even one question of a new run fits. Counts nothing."""
-    _first_reach(plan, filter.check_run(plan.watcher, horizon=plan.horizon).allowed, filter)
-
-
-def _first_reach(plan: RunPlan, allowed: float, filter: Filter) -> Reach:
-    reach = _reach(plan, 0, 0, allowed)
-    if reach.below < 0 or reach.above < 0:
-        raise _exhausted(plan, 0, 0, 0.0, filter)
-    return reach
-
-
-def _reach(plan: RunPlan, below: int, above: int, allowed: float) -> Reach:
-    if math.isinf(allowed):
-        return Reach(below=2**53, above=2**53, final=False)
-    if plan.resample:
-        return plan.table.reach(below, budget=allowed)
-    return plan.table.reach_kept(below, above, allowed)
-
-
-def _exhausted(plan: RunPlan, below: int, above: int, loss: float, filter: Filter) -> BudgetExhausted:
-    step = math.nextafter(worst_loss(plan.table.loss, below, above, 1, 1) - loss, math.inf)
-    spent = min(filter.limit, math.nextafter(filter.spent + loss, math.inf) if loss else filter.spent)
-    return BudgetExhausted(
-        f"the next question could cost {step!r} and does not fit: {spent!r} of {filter.limit!r} is spent; "
-        "nothing was spent on it",
-        spent=spent,
-        budget=filter.limit,
-        next_cost=step,
-    )

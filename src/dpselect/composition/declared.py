@@ -25,11 +25,11 @@ from dpselect.composition.costs import (
     renyi_price,
     run_cost,
 )
-from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter, RunTerms, State, Watcher, check_watcher
 from dpselect.privacy.conversions import ORDERS, pure_rho, pure_to_gaussian, renyi_to_approximate
 from dpselect.privacy.loss import Loss
 from dpselect.privacy.profiles import selection_epsilon
+from dpselect.rounding import in_units, round_down, round_up
 
 
 class DeclaredFilter(Filter):

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from dpselect.checks import counts, one, refuse
 from dpselect.composition.costs import Declared, declared, run_cost
-from dpselect.composition.exact_sum import read_units
 from dpselect.errors import BudgetExhausted, DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
-from dpselect.noise.entropy import owned_here, process
+from dpselect.ownership import owned_here, process
 from dpselect.privacy.loss import Loss
+from dpselect.rounding import read_units
 
 #: The mechanisms a sparse vector can watch with.
 Watcher: TypeAlias = AboveThreshold

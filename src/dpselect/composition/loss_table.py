@@ -14,7 +14,6 @@ import math
 import threading
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.composition.filter import Watcher
@@ -100,46 +99,6 @@ class LossTable:
         fitting = range(len(self._worst) - 1, further)
         last = bisect.bisect_right(fitting, budget, key=lambda m: self._worst_at(m, 0)) - 1
         return Reach(fitting[last], 0, final=True)
-
-    def reaches(self, below: NDArray[np.int64], budgets: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """:meth:`reach` of many runs at once: how many ⊥ each may hold before a question, and whether that is final."""
-        most = int(below.max())
-        while len(self._worst) <= most and len(self._worst) < _LONGEST_ROW:
-            self._grow(2 * len(self._worst))
-        worst = self._worst
-        found = worst.searchsorted(budgets, side="right").astype(np.int64) - 1
-        final = found < len(worst) - 1
-        for at in np.flatnonzero(~final & (below > found)).tolist():
-            found[at], _, final[at] = self.reach(int(below[at]), budget=float(budgets[at]))
-        return found, final
-
-    def limits_kept(self, budget: float, *, questions: int, above: int) -> NDArray[np.int64]:
-        """For runs that keep their threshold and hold 0, …, ``above`` ⊤: the most ⊥ before a question that fits.
-
-        −1 where none fits, and at most ``questions`` − 1.
-        """
-        tops = np.arange(above + 1, dtype=np.int64)
-        fits, fails = np.full(above + 1, -1, dtype=np.int64), np.full(above + 1, questions, dtype=np.int64)
-        while len(still := np.flatnonzero(fails - fits > 1)):
-            middle = (fits[still] + fails[still]) // 2
-            both = np.concatenate([middle + 1, middle]), np.concatenate([tops[still], tops[still] + 1])
-            losses = self.losses(*both)
-            fit = np.maximum(losses[: len(still)], losses[len(still) :]) <= budget
-            fits[still[fit]], fails[still[~fit]] = middle[fit], middle[~fit]
-        return fits
-
-    def losses(self, below: NDArray[np.int64], above: NDArray[np.int64]) -> FloatArray:
-        """ε of many runs: as :meth:`loss` where that has a row for them, the others in one batch."""
-        found = np.empty(len(below))
-        rows = self._topped, self._silent  # in this order: the second is never the shorter one
-        known = np.zeros(len(below), dtype=np.bool_)
-        for tops, row in ((1, rows[0]), (0, rows[1])):
-            here = (above == tops) & (below < len(row))
-            found[here] = row[below[here]]
-            known |= here
-        if not known.all():
-            found[~known] = self._losses(below[~known].astype(np.float64), above[~known].astype(np.float64))
-        return found
 
     def _find_reach_kept(self, below: int, above: int, budget: float) -> Reach:
         """How far a run that keeps its threshold after a ⊤ can go; looks ahead in the direction it went so far.

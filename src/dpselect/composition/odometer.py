@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.composition.costs import Costed, OpenRun, plain_cost, stated_loss
-from dpselect.composition.exact_sum import in_units, round_up
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import StateRefused
-from dpselect.noise.entropy import owned_here, process
+from dpselect.ownership import owned_here, process
 from dpselect.privacy.loss import Loss, RealisedLoss
+from dpselect.rounding import in_units, round_up
 
 if TYPE_CHECKING:
     from dpselect.composition.budgeted_run import RunRecord

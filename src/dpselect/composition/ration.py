@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, counts, finite, non_negative, one, pair, positive, refuse
 from dpselect.composition.budgeted_run import BudgetedRun, RunPlan
-from dpselect.composition.exact_sum import in_units, round_down, round_up
 from dpselect.composition.filter import Filter
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.run import Reach, worst_loss
 from dpselect.noise.entropy import Entropy
 from dpselect.noise.inputs import FloatScores
 from dpselect.noise.scan import NoisyThreshold
-from dpselect.privacy.classical import upward
 from dpselect.privacy.family import relative_shift
+from dpselect.rounding import in_units, round_down, round_up, upward
 
 #: Which answer is paid for: the one that is expected to be the rarer.
 Rare: TypeAlias = Literal["above", "below"]

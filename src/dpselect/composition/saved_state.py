@@ -19,13 +19,13 @@ from dpselect.checks import counts, one, refuse
 from dpselect.composition import declared, realised
 from dpselect.composition.budgeted_run import RunRecord
 from dpselect.composition.costs import plain_cost
-from dpselect.composition.exact_sum import read_units
 from dpselect.composition.filter import Filter, State, check_watcher
 from dpselect.composition.loss_table import loss_table
 from dpselect.errors import DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.mechanism import Noise
 from dpselect.mechanisms.values import Clipper
+from dpselect.rounding import read_units
 
 FORMAT, VERSION = "dpselect sparse vector", 1
 #: The filters of this package that have a name to be saved under.
@@ -53,12 +53,12 @@ class SavedVector(NamedTuple):
     run: RunRecord | None
     noise: Noise
 
-    def state(self) -> State:
-        """Plain numbers and strings, ready for JSON."""
+    def written(self, *, key: bytes | None) -> str:
+        """As JSON, with its format and its digest; an open run with what it cost so far."""
         run, kind = self.run, self.filter.name
         if _FILTERS.get(kind) is not type(self.filter):
             raise StateRefused(f"a {type(self.filter).__name__} cannot be saved: only the filters of this package can")
-        return {
+        state = {
             "watcher": self.door.watcher.state(),
             "clip": self.door.clip,
             "outside": self.door.outside,
@@ -72,19 +72,21 @@ class SavedVector(NamedTuple):
             "run": None if run is None else {"below": run.below, "above": run.above, "charge": run.epsilon},
             "noise": self.noise,
         }
+        return signed(state, key=key)
 
     @classmethod
-    def from_state(cls, state: State) -> SavedVector:
-        """What :meth:`state` described; anything else is refused."""
+    def read(cls, text: str, *, key: bytes | None) -> SavedVector:
+        """What :meth:`written` wrote; anything else is refused."""
+        state = verified(text, key=key)
         try:
-            return cls._read(state)
+            return cls._from_state(state)
         except StateRefused:
             raise
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, DPSelectError) as problem:
             raise StateRefused(f"the saved state is not usable: {problem}") from None
 
     @classmethod
-    def _read(cls, state: State) -> SavedVector:
+    def _from_state(cls, state: State) -> SavedVector:
         _check_fields("the state", state, {*cls._fields, "watcher", "clip", "outside"} - {"door"})
         watcher = AboveThreshold.from_state(state["watcher"])
         kind = dict(state["filter"])

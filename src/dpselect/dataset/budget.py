@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from dpselect.checks import one, positive
 from dpselect.composition.realised import PureFilter
-from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, SourceError, StateRefused
-from dpselect.files import is_there
-from dpselect.noise.entropy import owned_here, process
-from dpselect.report.rounding import at_least, at_most, no_more_than
+from dpselect.errors import (
+    BudgetExhausted,
+    DPSelectWarning,
+    InvalidParameter,
+    LedgerError,
+    SourceError,
+    StateRefused,
+)
+from dpselect.ownership import owned_here, process
+from dpselect.rounding import at_least, at_most, no_more_than
 
 if TYPE_CHECKING:
-    from dpselect.ledger import Ledger
+    from dpselect.ledger import Ledger, PrivacyUnit
     from dpselect.privacy.loss import Loss
 
 #: Said of a δ that a total of ε alone cannot pay for.
@@ -105,27 +113,49 @@ class Budget:
         return math.inf if math.isinf(self.total) else self._filter.remaining
 
 
-def open_book(place: Any, *, name: str, total: Any, described: str | None = None) -> Ledger:
-    """The ledger at ``place``; of several data sets in it the one that was ``described`` so, or is called ``name``."""
+def open_book(
+    place: Any,
+    *,
+    total: Any = None,
+    anchor: str | Sequence[str] | None = None,
+    unit: PrivacyUnit | None = None,
+    old_names: Sequence[str | None] = (),
+) -> Ledger:
+    """Open the ledger at ``place``; one that is not there, or does not answer, is refused and never made.
+
+    Parameters
+    ----------
+    place : path, URL or Ledger
+        Where it is.
+    total : number, optional
+        What the ledger must have been made with.
+    anchor : str or several, optional
+        Entries it must have; the data set among several is the one that has them.
+    unit : PrivacyUnit, optional
+        Whose privacy is asked about.
+    old_names : sequence of str
+        For data-set files that were written without an anchor, and ledgers of several data sets: what the data set may
+        be called.
+    """
     try:
         from dpselect.ledger import Ledger, Total
     except ImportError:
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
-    from dpselect.tables.question import exact_number
+    from dpselect.rounding import exact_number
 
     if isinstance(place, Ledger):
+        if unit is not None:
+            place.claim(unit)
+        if anchor:
+            place.require(anchor)
         return place
     wanted = None if total is None else Total.pure(exact_number("total", total))
-    missing = "://" not in str(place) and not is_there(place)
-    try:
-        known = () if missing and wanted is not None else Ledger.datasets(place)
-    except LedgerError:
-        if wanted is None:
-            raise
-        known = ()
-    if wanted is not None and not known:
-        return Ledger.create(place, dataset=name, total=wanted)
-    found = Ledger.open(place, dataset=next((one for one in (described, name) if one in known), None))
+    known = Ledger.datasets(place)
+    name = None
+    if not anchor and len(known) > 1:
+        name = next((one for one in old_names if one in known), None)
+        _refuse_a_name(name, known, place)
+    found = Ledger.open(place, dataset=name, anchor=anchor, unit=unit)
     if wanted is not None and found.total != wanted:
         found.close()
         raise InvalidParameter(
@@ -133,6 +163,62 @@ def open_book(place: Any, *, name: str, total: Any, described: str | None = None
             parameter="total",
         )
     return found
+
+
+def open_for_curator(place: Any, *, name: str, total: Any, facts: Mapping[str, Any], make: bool) -> Ledger:
+    """Open the ledger that a data-set file is to name, and state in it whose privacy is counted.
+
+    ``facts`` are those of the file. With ``make`` and a ``total``, one is made where there verifiably is none: no file,
+    or a database that answers and has no ledger.
+    """
+    try:
+        from dpselect.ledger import Ledger, Total
+        from dpselect.ledger.database import NoLedger
+    except ImportError:
+        raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
+    from dpselect.rounding import exact_number
+
+    unit, anchor = unit_of(facts), facts.get("anchor")
+    try:
+        found = open_book(place, total=total, anchor=anchor, old_names=(name,))
+    except NoLedger:
+        if not make or anchor is not None:
+            raise
+        return Ledger.create(place, dataset=name, total=Total.pure(exact_number("total", total)), unit=unit)
+    try:
+        found.state_unit(unit)
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def unit_of(facts: Mapping[str, Any]) -> PrivacyUnit:
+    """Whose privacy is counted, by the facts of a data-set file."""
+    from dpselect.ledger import PrivacyUnit
+
+    if facts.get("maximum") is not None:
+        return PrivacyUnit(user=None, adjacency="declared")
+    adjacency = facts.get("adjacency") or "add-remove"
+    return PrivacyUnit(user=facts.get("user"), adjacency=adjacency, wide=bool(facts.get("wide")))
+
+
+def _refuse_a_name(name: str | None, known: Sequence[str], place: Any) -> None:
+    """Among several data sets a name alone decides only where both file and ledger are of an earlier version."""
+    from dpselect.ledger import Ledger
+
+    told = "write its anchor into the data-set file (dpselect ledger show LEDGER --dataset NAME shows it)"
+    if name is not None:
+        with Ledger.open(place, dataset=name) as found:
+            old = not found.marked
+        if old:
+            warnings.warn(
+                f"the name of the file decides that the data set {name!r} pays; {told}, so that a copy pays the same",
+                DPSelectWarning,
+                stacklevel=3,
+            )
+            return
+    raise LedgerError(f"the ledger keeps several data sets ({', '.join(map(repr, known))}): {told}")
 
 
 def refuse_unpayable(book: Ledger, *costs: Loss) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from dpselect.dataset.budget import Budget, open_book
+from dpselect.dataset.budget import Budget, open_book, unit_of
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.known import Known
-from dpselect.errors import DPSelectWarning, InvalidParameter, LedgerError, SourceError, refuse_given, refuse_unknown
-from dpselect.files import is_there
+from dpselect.errors import DPSelectWarning, InvalidParameter, SourceError, refuse_given, refuse_unknown
 from dpselect.mechanisms.mechanism import noise_of
-from dpselect.report.words import shown
 
 if TYPE_CHECKING:
     from dpselect.dataset.describe import Description
@@ -26,22 +25,21 @@ if TYPE_CHECKING:
     from dpselect.dataset.scope import Scope
     from dpselect.dataset.watch import Watch
     from dpselect.dataset.watch_plan import WatchPlan
-    from dpselect.ledger import Ledger
+    from dpselect.ledger import Ledger, PrivacyUnit
     from dpselect.mechanisms.selection import Goal
     from dpselect.noise.entropy import Entropy
     from dpselect.tables import Candidates
     from dpselect.tables.candidates import Every
 
 
+#: Stands for a budget that is still to be made.
+_UNMADE: Any = object()
+#: What each budget was made for: no data set goes on with one that was made for others, or copied.
+_LIMITS: weakref.WeakKeyDictionary[Budget, tuple[object, ...]] = weakref.WeakKeyDictionary()
 #: What may be said of a question: where it is asked, and what.
 _WHERE = ("start", "end", "every", "categories")
 _PEAK = ("epsilon", "goal", "top", "how_much", "mechanism", "between", "like", "expect", "plan", "compare", "known")
 _WATCH = ("threshold", "budget", "known", "how_much", "line", "anyway", "key", "afresh")
-
-
-#: Stands for a budget that is made with the data set. No value that a caller has: a copy of a data set, with whatever
-#: changes, goes on with the budget there is.
-_FRESH: Any = object()
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -57,7 +55,11 @@ class Dataset(Facts):
     total : float, optional
         The most all answers together may cost, for as long as this object lives; with ``ledger``, for good.
     ledger : path, URL or Ledger, optional
-        Where the budget is kept (docs/ledger.md). One that is not there is made, with ``total``.
+        Where the budget is kept (docs/ledger.md). It must be there: ``Ledger.create`` or ``dpselect ledger create``
+        makes one, once; beside it ``total`` says what that was made with.
+    anchor : str or several, optional
+        Entries that the ledger must have (``dpselect ledger verify`` prints the last): an older copy is refused. Of
+        several data sets in a ledger they name the one that pays.
     entropy : Entropy, optional
         Where noise comes from: the operating system. With a ``SeededEntropy`` answers are reproducible, not private.
 
@@ -78,23 +80,36 @@ class Dataset(Facts):
     total: float | None = None
     entropy: Entropy | None = None
     ledger: Any = None
+    anchor: str | Sequence[str] | None = None
     #: What was spent; a copy with other facts (``dataclasses.replace``) goes on with the same.
-    budget: Budget = field(default=_FRESH, compare=False)
-    #: What the data-set file is called, and with it the data set in its ledger; None where there is no such file.
+    budget: Budget = field(default=_UNMADE, compare=False)
+    #: What the data-set file is called; None where there is no such file.
     described: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
-        kept: Any = self.budget
-        allowed = Budget(None if self.ledger is not None else self.total)
-        if kept is _FRESH:
-            object.__setattr__(self, "budget", allowed)
-        elif not isinstance(kept, Budget) or kept.total != allowed.total:
+        if self.budget is _UNMADE:
+            object.__setattr__(self, "budget", Budget(None if self.ledger is not None else self.total))
+            _LIMITS[self.budget] = self._limits
+        elif not isinstance(self.budget, Budget) or _LIMITS.get(self.budget) != self._limits:
+            # Of a copy with other facts: its budget is the same object, and so are the limits it was made with.
             raise InvalidParameter(
-                "‹budget› is kept by a data set itself, and ‹total› says what may be spent, once", parameter="total"
+                "‹budget› is kept by a data set itself; ‹total›, ‹ledger› and ‹anchor› say what may be spent, once: "
+                "make the data set anew to change them",
+                parameter="total",
             )
         if self.ledger is not None and self.entropy is not None and noise_of(self.entropy) == "reproducible":
             raise InvalidParameter("‹ledger› does not go with seeded noise: such answers are not private; leave it out")
         super().__post_init__()
+
+    @property
+    def _limits(self) -> tuple[object, ...]:
+        """What its budget was made for."""
+        return self.total, self.ledger, self.anchor
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        """Whose privacy its budget counts, as a ledger keeps it."""
+        return unit_of({name: getattr(self, name) for name in ("user", "adjacency", "wide", "maximum")})
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {self.value or self.measure!r})"
@@ -103,28 +118,38 @@ class Dataset(Facts):
     def open(cls, path: Path | str, **changes: Any) -> Self:
         """The data set that a file describes, such as ``homes.toml``; ``changes`` count more than the file.
 
-        A ledger that the file names must be there: one that is gone is not made anew, with a full budget. It counts
-        what is spent about each person as the file says who that is: that is not changed on the same ledger.
+        A ledger that the file names must be there: one that is gone is not made anew, with a full budget, and it is not
+        left out. It counts what is spent about each person as the file says who that is: that is not changed on the
+        same ledger.
         """
         from dpselect.dataset.file import laid_over, read_file
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         written = read_file(path)
         facts = laid_over(written, changes)
+        if written.get("ledger") is not None and facts["ledger"] is None:
+            raise InvalidParameter(
+                "‹ledger› cannot be left out: the data-set file names one, and without it nobody would count this "
+                "answer; write a data-set file without a ledger if that is meant",
+                parameter="ledger",
+            )
         if _elsewhere(written.get("ledger"), changes.get("ledger")):
             if "total" not in changes:
-                # Another ledger must be there already: it is not made with what the file's own may have spent.
+                # That of the file's own ledger.
                 facts.pop("total", None)
+            if "anchor" not in changes:
+                facts.pop("anchor", None)
             warnings.warn(
                 f"the data-set file names the ledger {Path(written['ledger']).name!r}, and another one is charged: "
                 "what both allow adds up",
                 DPSelectWarning,
                 stacklevel=2,
             )
-        elif written.get("ledger") is not None and facts["ledger"] is not None:
-            _refuse_others(written, changes)
-        if "ledger" in facts and "ledger" not in changes:
-            _refuse_missing(facts["ledger"], facts.get("total"))
+        else:
+            if written.get("ledger") is not None:
+                unit_of(written).check(unit_of(facts))
+            given = [facts.get("anchor"), written.get("anchor")]
+            facts["anchor"] = tuple(dict.fromkeys(one for one in given if one is not None)) or None
         if facts.get("total") is not None:
             facts["total"] = exact_number("total", facts["total"])
         found = cls(facts.pop("source"), **facts)
@@ -252,7 +277,7 @@ class Dataset(Facts):
         >>> rows = pyarrow.table({"meter": ["a"], "at": ["2013-01-02"], "kwh": [9.0]})
         >>> homes = Dataset(rows, user="meter", time="at", value="kwh", cap=10, population=5000)
         >>> plan = homes.plan(epsilon=0.1, start="2013-01-01", end="2013-12-31")
-        >>> plan.tried["permute-and-flip"].accuracy.hits > plan.tried["gaussian"].accuracy.hits
+        >>> plan.plans["permute-and-flip"].prediction.hits > plan.plans["gaussian"].prediction.hits
         True
         """
         from dpselect.dataset.line import Line
@@ -288,7 +313,13 @@ class Dataset(Facts):
         """The ledger, opened; None where there is none."""
         if self.ledger is None:
             return None
-        return open_book(self.ledger, name=self.name, total=self.total, described=self.described)
+        return open_book(
+            self.ledger,
+            total=self.total,
+            anchor=self.anchor,
+            unit=self.privacy_unit,
+            old_names=(self.described, self.name),
+        )
 
     def scope(self, candidates: Candidates) -> Scope:
         """What a question about these candidates is about, all of it public: reads nothing."""
@@ -325,28 +356,3 @@ def _elsewhere(named: Any, given: Any) -> bool:
     except ImportError:
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
     return not same_place(named, given)
-
-
-def _refuse_others(written: dict[str, Any], changes: dict[str, Any]) -> None:
-    """One ledger counts what is spent about the same persons, in the same sense, for good."""
-    said = {"user": None, "adjacency": "add-remove", "wide": False} | written
-    for name in ("user", "adjacency", "wide"):
-        if name in changes and changes[name] != said[name]:
-            who = "person" if said["user"] is None else repr(said["user"])
-            raise InvalidParameter(
-                f"the ledger of this data set counts what is spent about each {who}, so ‹{name}› stays as the data-set "
-                "file has it; describe another data set with a ledger of its own",
-                parameter=name,
-            )
-
-
-def _refuse_missing(place: Any, total: Any) -> None:
-    if "://" not in str(place) and not is_there(place):
-        name = Path(place).name
-        from dpselect.tables.question import exact_number
-
-        made_with = "ε" if total is None else shown(exact_number("total", total))
-        raise LedgerError(
-            f"the ledger {name!r} that the data-set file names is not there, and with it what was spent; put it back, "
-            f"or make it once: dpselect ledger create {name} --dataset {Path(place).stem} --total {made_with}"
-        )

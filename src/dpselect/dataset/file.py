@@ -58,6 +58,8 @@ FACTS: dict[str, str] = {
     "every": "How long a period is.",
     "categories": "The public list of categories.",
     "ledger": "The ledger that remembers what was spent, beside this file; charged before the rows are read.",
+    "anchor": "An entry of the ledger: it names this data set there, so that a copy of this file spends the same\n"
+    "budget, and a ledger without it is refused. A later one, as dpselect ledger verify prints, refuses older copies.",
     "total": "The most all answers together may ever cost (ε), as chosen when the ledger was made.",
     "accepted": "The facts above that dpselect describe read off the rows and the curator accepted (--accept). All\n"
     "others were typed.",
@@ -140,7 +142,7 @@ def _check(path: Path, name: str, value: object) -> None:
 
 
 def _number(path: Path, name: str, value: int | str) -> Fraction:
-    from dpselect.tables.question import exact_number
+    from dpselect.rounding import exact_number
 
     try:
         return exact_number(name, value)
@@ -191,7 +193,7 @@ def _length(facts: Mapping[str, Any]) -> str:
 def _altered(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> str | None:
     """The first fact beside which the file's vouchers were stated and that is another one now."""
     from dpselect.dataset.facts import whole_weeks_apart
-    from dpselect.tables.question import exact_number
+    from dpselect.rounding import exact_number
 
     def same(name: str, old: Any, new: Any) -> bool:
         if name == "cap_every":

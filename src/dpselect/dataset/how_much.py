@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,17 +16,6 @@ if TYPE_CHECKING:
 UNCUT = "each ± holds 95 times of 100; half of ε pays for names and half for values"
 #: The same of values that never leave their range.
 MEANING = f"{UNCUT}, which are cut to their range"
-
-
-def share(whole: float, parts: int) -> float:
-    """An equal part, rounded down: all parts together are never more than the whole.
-
-    >>> Fraction(share(0.5, 10)) * 10 <= Fraction(0.5)
-    True
-    """
-    part = whole / parts
-    # One part is the whole; what is no ε is refused by the mechanism.
-    return part if not math.isfinite(part) or Fraction(part) * parts <= Fraction(whole) else math.nextafter(part, 0.0)
 
 
 def margin(release: LaplaceRelease) -> float:

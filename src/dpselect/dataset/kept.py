@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dpselect.dataset.budget import refuse_unpayable
-from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
+from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, NothingRead
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
@@ -205,13 +205,17 @@ class KeptWatch:
         """Leave the ledger as what was drawn makes it, after a failure, and say what that is.
 
         An interruption comes from outside and tells nothing of what was drawn: answers that are there are kept, and
-        the watch may go on behind them. So may one that failed before its first draw. Any other failure may tell of the
-        noise: what is charged stays charged, and nothing is drawn again under it.
+        the watch may go on behind them. So may one that failed before its first draw; what was charged for that stays
+        charged, since the failure may tell of rows, unless the table could not even be opened. Any other failure may
+        tell of the noise: what is charged stays charged, and nothing is drawn again under it.
         """
         if self._settled:
             return self._stands() + self._about_values()
         harmless = self._shown_at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
         if self.filter is None and not self._shown_at_once and not self.answers.ended:
+            if isinstance(failure, NothingRead) and self._held.made:
+                self._book.release(self._held.number, reason="the table could not be opened")
+                return "no row was read, and its charge was released: nothing was spent"
             if harmless:
                 # Nobody has seen an answer, so drawing all of them under this charge is drawing them once.
                 return f"no answer was shown, and the ledger holds {self._charged} for it until it is asked again"
@@ -227,6 +231,12 @@ class KeptWatch:
                 self.filter.lose()
                 most = f"ε = {at_most(self.filter.spent)}"
             return f"the ledger keeps {most} for this watch, answers that are lost included; asked again, it goes on"
+        # Of a stretch that an earlier try left nobody here knows why it failed.
+        taken_up = self.filter is not None and self.filter.stretches.taken_up is not None
+        from_rows = taken_up or not isinstance(failure, KeyboardInterrupt | NothingRead)
+        if self.filter is not None and from_rows and not (self._shown_at_once or self.repeated or vector.spent):
+            held = f"ε = {at_most(self.filter.held)}"
+            return f"no answer was drawn, and the ledger holds {held} for it until it is asked again"
         self.settle(vector, ended=ended)
         return self._stands()
 

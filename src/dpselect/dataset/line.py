@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpselect.dataset.how_much import share
 from dpselect.dataset.known import Known
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
-from dpselect.report.rounding import no_more_than
+from dpselect.planning.ways import equal_part
 from dpselect.report.words import shown
+from dpselect.rounding import no_more_than
 
 if TYPE_CHECKING:
-    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
     from dpselect.planning import Job, Plan, Prediction
     from dpselect.privacy.family import QueryFamily
 
@@ -25,11 +23,17 @@ ONE_ABOVE_IN = 10
 #: Who is tried if nobody is named: pure ones, and more where a δ is allowed. Gaussian noise without a δ pays for the
 #: range as well, and is for those who ask for it.
 _PURE = ("exponential-rationed",)
-_APPROXIMATE = ("sparse-zcdp", "sparse-renyi", "sparse-gaussian")
-#: By a plan alone: every value released within a δ.
+#: Every value released within a δ.
 _PUBLISHED = "gaussian-release"
 #: Where all questions are there and no δ is needed: one price, however many reach the line.
 _SET = "set-above-threshold"
+#: The ways of a mechanism that was asked for by its short name.
+_NAMED = {
+    "set": (_SET,),
+    "exponential": _PURE,
+    "laplace": ("laplace-kept",),
+    "gaussian": ("sparse-kept", "sparse-fresh"),
+}
 
 Number = Fraction | float
 
@@ -84,11 +88,11 @@ class Line:
             said = {name: getattr(self, name) for name in names} | known | {"delta": self.delta or None}
             refuse_given("‹plan›, which says it", **said)
             refuse_given("‹plan›, whose whole budget names those above", how_much=self.how_much or None)
-            usable = self.plan.sparse is not None or self.plan.contender in (_SET, _PUBLISHED)
+            usable = self.plan.one_by_one is not None or self.plan.name in (_SET, _PUBLISHED)
             if self.plan.asked != "crossings" or not usable:
                 raise InvalidParameter(
                     f"‹plan› must be for a line to be reached, by a sparse vector, {_SET} or {_PUBLISHED}; this one is "
-                    f"for {self.plan.contender}"
+                    f"for {self.plan.name}"
                 )
             return
         for name in ("threshold", "budget"):
@@ -115,7 +119,7 @@ class Line:
 
     def _check_kinds(self) -> None:
         from dpselect.planning import Plan
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         for name, kind in (
             ("known", Known),
@@ -149,11 +153,11 @@ class Line:
     @property
     def part(self) -> float:
         """What the names may cost, and the values as much."""
-        return share(no_more_than(self.stated("budget")), self.parts)
+        return equal_part(no_more_than(self.stated("budget")), self.parts)
 
     def stated(self, name: str) -> Fraction:
         """A number as it was given, exactly."""
-        from dpselect.tables.question import exact_number
+        from dpselect.rounding import exact_number
 
         return exact_number(name, getattr(self, name))
 
@@ -185,18 +189,16 @@ class Line:
             whole=whole,
         )
 
-    def contenders(self, *, whole: bool) -> tuple[str, ...]:
-        """Who may answer under this promise; ``whole`` says that all questions are there, and no more will come."""
-        from dpselect.planning.contender import ways_of
-
+    def ways(self, *, whole: bool) -> tuple[str, ...]:
+        """Names of the ways to compare; ``whole`` says that all questions are there, and no more will come."""
         if self.mechanism is not None:
-            return ways_of(by_short_name("above-threshold", "set")[self.mechanism].name)
+            return _NAMED[self.mechanism]
         # What a past series shows may change beyond all that is weighed, and a fixed number of ⊤ would end the answers
         # early. Where a number is stated, or supposed within a factor of three, that is tried, too.
         pure = _PURE if self.known.like is not None else (*_PURE, "exponential-kept")
         if whole:  # with a δ, too: a release of every value is behind the whole set wherever either is of use
             return (_SET, *pure)
-        return (*pure, *_APPROXIMATE) if self.delta else pure
+        return (*pure, _PUBLISHED) if self.delta else pure
 
     def ranked(
         self,
@@ -207,18 +209,17 @@ class Line:
         whole: bool,
         progress: Callable[[float], None] = lambda share: None,
     ) -> Sequence[Plan]:
-        """The contenders under this promise, the one expected to do best first; none where no value can be on both
+        """The ways under this promise, the one expected to do best first; none where no value can be on both
         sides of the line."""
         from dpselect.planning.planner import ranked
 
         job = self.job(family, questions=questions, unit=unit, whole=whole)
-        plans = [] if job is None else ranked(job, self.contenders(whole=whole), on_progress=progress)
+        plans = [] if job is None else ranked(job, self.ways(whole=whole), on_progress=progress)
         return plans if plans and plans[0].prediction is not None else []
 
     def predicted(self, plan: Plan, *, unit: Fraction) -> Prediction | None:
         """How noise that was stated by hand, or planned before, is expected to do on what is known."""
         from dpselect.planning import Job
-        from dpselect.planning.tuning import StreamTuner
 
         if plan.prediction is not None and plan.prediction.guess is not None:
             return plan.prediction
@@ -227,43 +228,38 @@ class Line:
         else:
             promise: dict[str, Any] = {"epsilon": plan.epsilon, "delta": plan.delta, "threshold": plan.threshold}
             job = Job(asked="crossings", family=plan.family, count=plan.count, **promise)
-        if job is None or plan.sparse is None:
+        if job is None or plan.one_by_one is None:
             return None
-        return StreamTuner(job, plan.sparse, epsilon=plan.epsilon).predict(plan.sparse_parameters)
+        return plan.way.predict(job, epsilon=plan.epsilon, seed=1)
 
     def stated_noise(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Plan:
         """What a plan says; otherwise Gaussian noise as stated by hand, or by the plain rule, for these queries."""
         from dpselect.planning import Plan
+        from dpselect.planning.ways import GaussianByHand, Promise, usual_ratio
 
         if self.plan is not None:
             # A whole set costs the same for any number of questions; all else ends with those it was planned for.
             return self.plan.fitted(family, unit=float(unit), count=questions if self.plan.at_once else None)
         threshold, resample = float(self.stated("threshold") / unit), self.resample is not False
         clip = None if self.clip is None else (float(_exact(self.clip[0]) / unit), float(_exact(self.clip[1]) / unit))
-        near = family if clip is None else self._near(family, threshold, clip, unit=unit)
+        if clip is not None:
+            self._refuse_narrow(family, threshold, clip, unit=unit)
+        promise = Promise(family=family, count=questions, epsilon=self.part, threshold=threshold)
         if self.noise is None:
             above = self.expected_above(questions=questions)
-            scales = usual_noise(
-                near, threshold=threshold, budget=self.part, questions=questions, above=above, resample=resample
-            ).scales
+            way = GaussianByHand.usual(promise, above=above, resample=resample, clip=clip)
         else:
             of_line, of_question = (None if one is None else float(_exact(one) / unit) for one in self.noise)
             scales = of_line or 0.0, usual_ratio(family) * (of_line or 0.0) if of_question is None else of_question
-        parameters = dict(zip(("scale_threshold", "scale_query"), scales, strict=True))
-        return Plan(
-            contender=f"sparse-{'fresh' if resample else 'kept'}{'' if clip is None else '-clipped'}",
-            asked="crossings",
-            family=family,
-            count=questions,
-            epsilon=self.part,
-            threshold=threshold,
-            parameters=parameters if clip is None else {**parameters, "clip_below": clip[0], "clip_above": clip[1]},
-        )
+            way = GaussianByHand.stated(scales, resample=resample, clip=clip)
+        return Plan(way=way, asked="crossings", family=family, count=questions, epsilon=self.part, threshold=threshold)
 
-    def _near(self, family: QueryFamily, threshold: float, clip: tuple[float, float], *, unit: Fraction) -> QueryFamily:
-        """The family cut around the line; a refusal speaks in the readings' unit."""
+    def _refuse_narrow(
+        self, family: QueryFamily, threshold: float, clip: tuple[float, float], *, unit: Fraction
+    ) -> None:
+        """Refuses a clip that leaves no range around the line, in the readings' unit."""
         try:
-            return family.near(threshold, below=clip[0], above=clip[1])
+            family.near(threshold, below=clip[0], above=clip[1])
         except InvalidParameter:
             ends = " to ".join(f"{end * float(unit):.10g}" for end in (family.lower, family.upper))
             widths = ",".join(shown(_exact(width)) for width in self.clip or ())
@@ -277,33 +273,3 @@ class Line:
 
 def _exact(value: Number) -> Fraction:
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
-
-
-def usual_ratio(family: QueryFamily) -> float:
-    """σ_Z/σ_X if left out: 1 where monotone accounting makes ⊤ and ⊥ cost alike, otherwise the usual √3."""
-    return 1.0 if family.monotone else math.sqrt(3.0)
-
-
-def usual_noise(
-    family: QueryFamily, *, threshold: float, budget: float, questions: int, above: int, resample: bool
-) -> GaussianAboveThreshold:
-    """The least noise with which the expectation fits the budget; ``family`` as it is after clipping.
-
-    With new thresholds, ``above`` ⊤ evenly spread make as many runs and a last one without ⊤; each may cost an
-    equal part of the budget. With one threshold kept, the whole transcript may cost the budget.
-
-    >>> from dpselect.privacy.family import QueryFamily
-    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-4, monotone=True)
-    >>> watcher = usual_noise(family, threshold=0.5, budget=1.0, questions=365, above=36, resample=True)
-    >>> watcher.loss(below=11, above=1) <= 1 / 37, watcher.sigma_query == watcher.sigma_threshold
-    (True, True)
-    """
-    from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-
-    counts = {"below": max(questions - above, 0), "above": above}
-    share = budget
-    if resample:
-        counts, share = {"below": math.ceil(questions / above), "above": 1}, budget / (above + 1)
-    return GaussianAboveThreshold.calibrated(
-        family, threshold=threshold, epsilon=share, ratio=usual_ratio(family), **counts
-    )

@@ -324,7 +324,7 @@ def _day(number: Any) -> date:
 
 
 def _exact(value: Any) -> Any:
-    from dpselect.tables.question import exact_number
+    from dpselect.rounding import exact_number
 
     return exact_number("cap", value)
 

@@ -13,7 +13,7 @@ from dpselect.dataset import how_much, peak_words, rows
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.budget import unpayable
 from dpselect.errors import BudgetExhausted, InvalidParameter, refuse_given
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset.peak_plan import PeakPlan
@@ -89,7 +89,7 @@ class Peak(Answer):
             **peak_words.scale(plan.chosen),
             "query_unit": plan.unit,
             "candidates": len(plan.scope.candidates),
-            **plan.expected_of(plan.chosen),
+            **plan.expected_values(plan.mechanism),
             "reason": plan.reason,
             "advice": plan.advice,
             **(

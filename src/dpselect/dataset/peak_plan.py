@@ -17,17 +17,19 @@ from dpselect.dataset.answer import AnswerPlan
 from dpselect.dataset.known import Known
 from dpselect.errors import DPSelectError, InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
-from dpselect.privacy.classical import upward
+from dpselect.mechanisms.release import LaplaceRelease
+from dpselect.planning.job import Job
+from dpselect.planning.knowledge import USUAL_SPAN, Model, Profile
+from dpselect.planning.plan import Plan
+from dpselect.planning.planner import enough
+from dpselect.planning.prediction import Prediction, predict_choice
+from dpselect.planning.ways import OneShot, Promise, equal_part
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most, no_more_than, rounded_up
+from dpselect.rounding import at_most, no_more_than, rounded_up, upward
 
 if TYPE_CHECKING:
     from dpselect.dataset.scope import Scope
-    from dpselect.mechanisms.release import LaplaceRelease
     from dpselect.mechanisms.selection import Goal, NoisyMax
-    from dpselect.planning import Model, Plan, Profile
-    from dpselect.planning.one_release import Tried
-    from dpselect.planning.prediction import ExpectedAccuracy
     from dpselect.privacy.family import QueryFamily
 
 #: An answer that falls short by more than this share of what a blind guess does is not worth its cost.
@@ -52,40 +54,30 @@ class PeakPlan(AnswerPlan):
     ----------
     scope : Scope
         What is asked about: the data set and the candidates.
-    tried : dict
-        Each mechanism that was tried: at what noise, and how it does on simulated data.
+    job : Job
+        What is asked of the names alone, and what is supposed.
+    plans : dict
+        Each mechanism that was tried, by its short name: its noise, and how it does on simulated data.
     mechanism : str
         The one that will be used.
-    guess : ExpectedAccuracy
-        What a guess that looks at no data gets on the same simulated data.
     forced : str or None
         "asked" or "planned" where the mechanism was not chosen here.
-    goal : {"largest", "smallest"}
-        Which end is looked for.
-    top : int
-        How many are named, in order, one after the other; each costs an equal part.
     value : LaplaceRelease or None
         How the values of those named are released, where that is asked for, too: at half of ε.
     known : Known
         What was said of the values beforehand.
-    narrow : ExpectedAccuracy or None
-        Where nothing was said: how the mechanism does on values that move over a tenth of what is usual.
-    overlap : float
-        Which share of several that are named is expected to belong to the true ones.
+    narrow_hits : float or None
+        Where nothing was said: how often the answer is right on values that move over a tenth of what is usual.
     """
 
     scope: Scope
+    job: Job
+    plans: dict[str, Plan]
     mechanism: str
-    tried: dict[str, Tried]
-    guess: ExpectedAccuracy
-    series: list[FloatArray]
     forced: str | None = None
-    goal: Goal = "largest"
-    top: int = 1
     value: LaplaceRelease | None = None
     known: Known = field(default_factory=Known)
-    narrow: ExpectedAccuracy | None = None
-    overlap: float = 1.0
+    narrow_hits: float | None = None
 
     verb, priced_by = "peak", "epsilon"
     # How it is asked, and in words.
@@ -111,9 +103,29 @@ class PeakPlan(AnswerPlan):
         return self.scope.long_cap
 
     @property
-    def chosen(self) -> Tried:
+    def goal(self) -> Goal:
+        """Which end is looked for."""
+        return self.job.goal
+
+    @property
+    def top(self) -> int:
+        """How many are named, in order."""
+        return self.job.top
+
+    @property
+    def chosen(self) -> Plan:
         """The mechanism that will be used."""
-        return self.tried[self.mechanism]
+        return self.plans[self.mechanism]
+
+    @property
+    def expected(self) -> Prediction:
+        """How good the answer is expected to be."""
+        return expected_of(self.chosen)
+
+    @functools.cached_property
+    def series(self) -> list[FloatArray]:
+        """What the mechanisms were tried on."""
+        return self.job.series()
 
     @property
     def unit(self) -> float:
@@ -126,7 +138,7 @@ class PeakPlan(AnswerPlan):
 
         Most selections pay for Δ alone. Then a population that is too small cuts nothing, and the winner is right.
         """
-        made: NoisyMax = self.chosen.mechanism
+        made: NoisyMax = self.chosen.mechanism()
         roomy, count = replace(made, family=_with_room(made.family)), len(self.scope.candidates)
         free = roomy.top_epsilon(count, self.top) <= made.top_epsilon(count, self.top)
         return roomy if free and not self.scope.dataset.is_series else made
@@ -134,11 +146,12 @@ class PeakPlan(AnswerPlan):
     @property
     def is_cut(self) -> bool:
         """Whether values beyond the range are cut to it."""
-        return self.drawing is self.chosen.mechanism
+        return self.drawing.family == self.chosen.family
 
     def cost(self, name: str | None = None) -> float:
         """The pure ε of an answer, with the values where they are asked for; by another mechanism, if one is named."""
-        parts = [self.tried[name or self.mechanism].mechanism.top_epsilon(len(self.scope.candidates), self.top)]
+        made = self.plans[name or self.mechanism].mechanism()
+        parts = [made.top_epsilon(len(self.scope.candidates), self.top)]
         if self.value is not None:
             parts.append(float(self.value.epsilon(self.top)))
         return upward(sum(map(Fraction, parts), Fraction(0)))
@@ -155,7 +168,7 @@ class PeakPlan(AnswerPlan):
     @property
     def rho(self) -> float:
         """The cost as ρ of zero-concentrated differential privacy, which adds up to less in many answers."""
-        named = self.chosen.mechanism.top_rho(len(self.scope.candidates), self.top)
+        named = self.chosen.mechanism().top_rho(len(self.scope.candidates), self.top)
         # A pure ε is ε²/2 (THEORY §11).
         shown = 0.0 if self.value is None else float(self.value.epsilon(self.top))
         return upward(Fraction(named) + Fraction(shown) ** 2 / 2)
@@ -168,53 +181,50 @@ class PeakPlan(AnswerPlan):
     @property
     def useful(self) -> bool:
         """Whether the answer is expected to be clearly better than a blind guess."""
-        return self.beats_a_guess and self.overlap >= _HALF
+        return self.beats_a_guess and _belong(self.expected)
 
     @property
     def beats_a_guess(self) -> bool:
         """Whether what is named falls clearly less short than a blind guess, whether or not most of a list is right."""
-        return _is_better(self.chosen.accuracy, self.guess)
-
-    def will_do(self, epsilon: float, series: list[FloatArray]) -> bool:
-        """Whether a choice at this ε is clearly better than a guess on these series."""
-        from dpselect.planning.one_release import try_selections
-        from dpselect.planning.prediction import blind_accuracy, expected_overlap
-
-        family, name = self.scope.public.family, NAMES[self.mechanism]
-        found = try_selections(family, series, epsilon=epsilon, names=[name], goal=self.goal)[name]
-        if not _is_better(found.accuracy, blind_accuracy(family, series, goal=self.goal)):
-            return False
-        if self.top == 1:
-            return True
-        top = min(self.top, len(series[0]))
-        return expected_overlap(found.mechanism, series, top=top, goal=self.goal) >= _HALF
+        return _is_better(self.expected)
 
     @property
     def probable(self) -> bool:
         """Whether what is named is more often than not the largest; of several, what :attr:`useful` says counts."""
-        return self.top > 1 or self.chosen.accuracy.hits >= _HALF
+        return self.top > 1 or _mostly_right(self.expected)
 
-    def mostly_right(self, epsilon: float) -> bool:
-        """Whether a choice at this ε would more often than not be the largest."""
-        from dpselect.planning.one_release import try_selections
+    def enough(self) -> float | None:
+        """How many times the cost would be clearly better than a guess."""
+        return enough(lambda times: self._will_do(times, self.series), start=1.0, doublings=24)
 
-        name = NAMES[self.mechanism]
-        found = try_selections(self.scope.public.family, self.series, epsilon=epsilon, names=[name], goal=self.goal)
-        return found[name].accuracy.hits >= _HALF
+    def enough_to_be_right(self) -> float | None:
+        """How many times the cost would make the answer more often right than not."""
+        return enough(lambda times: _mostly_right(self._foreseen(times, self.series)), start=1.0)
+
+    def would_do_with(self, each: int) -> bool:
+        """Whether candidates so many times as long, as far apart, would do at the same cost."""
+        fewer = [values[::each] for values in self.series]
+        return len(fewer[0]) > 1 and self._will_do(1.0, fewer)
+
+    def _will_do(self, times: float, series: list[FloatArray]) -> bool:
+        found = self._foreseen(times, series)
+        return _is_better(found) and _belong(found)
+
+    def _foreseen(self, times: float, series: list[FloatArray]) -> Prediction:
+        """What so many times the cost brings on these series."""
+        epsilon, count = times * float(self.job.epsilon or 1.0), len(series[0])
+        job = replace(self.job, count=count, top=min(self.top, count))
+        way = OneShot.chosen(NAMES[self.mechanism], job, epsilon=epsilon, seed=1)
+        made = way.build(Promise.of(job, epsilon=epsilon))
+        return predict_choice(job, made, epsilon=epsilon, series=series)
 
     def save(self, path: Path | str) -> Path:
         """Keeps the plan in a file, for this table or another of the same range whose Δ is no larger."""
-        from dpselect.planning import Plan
-
         if self.top > 1 or self.value is not None:
             raise InvalidParameter("a plan in a file is for one name: leave ‹top› and ‹how_much› out", parameter="top")
         if self.goal != "largest":
             raise InvalidParameter("a plan in a file is for the largest: leave ‹goal› out", parameter="goal")
-        public = self.scope.public
-        said: dict[str, Any] = {"contender": NAMES[self.mechanism], "asked": "largest", "unit": self.unit}
-        cost, noise = self.shown_cost(), {"scale": self.chosen.scale}
-        kept = Plan(**said, family=public.family, count=len(public), epsilon=cost, parameters=noise)
-        return kept.save(path)
+        return replace(self.chosen, epsilon=self.shown_cost(), prediction=None, unit=self.unit).save(path)
 
     def question(self) -> dict[str, Any]:
         """The question as a ledger keeps it: public, and without places."""
@@ -241,34 +251,45 @@ class PeakPlan(AnswerPlan):
                 "chosen": name == self.mechanism,
                 "candidates": len(self.scope.candidates),
                 "epsilon": self.shown_cost(name),
-                **peak_words.scale(tried),
+                **peak_words.scale(plan),
                 **self.scope.to_dict(),
                 "query_unit": self.unit,
-                **self.expected_of(tried),
+                **self.expected_values(name),
                 **({} if self.margin is None else {"amount_margin": self.margin}),
                 **({"advice": self.advice} if name == self.mechanism else {}),
                 **({} if self.weakness is None else {"note": self.weakness}),
             }
-            for name, tried in self.tried.items()
+            for name, plan in self.plans.items()
         ]
 
-    def expected_of(self, tried: Tried) -> dict[str, float]:
+    def expected_values(self, name: str) -> dict[str, Any]:
         """What is expected of a mechanism, beside a guess, as plain values; some of it of the chosen one alone."""
-        accuracy, chosen = tried.accuracy, tried is self.chosen
+        found, chosen = expected_of(self.plans[name]), name == self.mechanism
         return {
-            "expected_shortfall": accuracy.shortfall,
-            "expected_hits": accuracy.hits,
-            "expected_hits_fewest": accuracy.fewest_hits,
-            "expected_hits_most": accuracy.most_hits,
-            "guess_shortfall": self.guess.shortfall,
-            "guess_hits": self.guess.hits,
-            **({"expected_hits_over_a_tenth": self.narrow.hits} if chosen and self.narrow is not None else {}),
-            **({"expected_overlap": self.overlap} if chosen and self.top > 1 else {}),
+            **found.as_expected(len(self.scope.candidates)),
+            **({"expected_hits_over_a_tenth": self.narrow_hits} if chosen and self.narrow_hits is not None else {}),
+            **({"expected_overlap": found.overlap} if chosen and found.overlap is not None else {}),
         }
 
 
-def _is_better(accuracy: ExpectedAccuracy, guess: ExpectedAccuracy) -> bool:
-    return accuracy.shortfall <= _HARDLY_BETTER * guess.shortfall
+def expected_of(plan: Plan) -> Prediction:
+    """The prediction, which every plan here has."""
+    if plan.prediction is None:
+        raise InvalidParameter("‹plan› must say what to expect; make the plan again", parameter="plan")
+    return plan.prediction
+
+
+def _is_better(found: Prediction) -> bool:
+    return found.shortfall <= _HARDLY_BETTER * found.guess_shortfall
+
+
+def _belong(found: Prediction) -> bool:
+    """Whether at least half of several that are named are expected to belong there."""
+    return found.overlap is None or found.overlap >= _HALF
+
+
+def _mostly_right(found: Prediction) -> bool:
+    return (found.hits or 0.0) >= _HALF
 
 
 def plan_peak(
@@ -284,11 +305,6 @@ def plan_peak(
     compare: bool = False,
 ) -> PeakPlan:
     """See :meth:`Dataset.plan_peak`."""
-    from dpselect.mechanisms.release import LaplaceRelease
-    from dpselect.planning.knowledge import made_up
-    from dpselect.planning.one_release import try_selections
-    from dpselect.planning.prediction import blind_accuracy, expected_accuracy, expected_overlap, with_flat_ends
-
     if mechanism is not None and mechanism not in NAMES:
         raise refuse("mechanism", mechanism, "one of " + ", ".join(NAMES))
     if goal not in ("largest", "smallest"):
@@ -305,56 +321,58 @@ def plan_peak(
     number = int(one(counts, "top", top, least=1))
     if number > len(public):
         raise refuse("top", top, f"at most the number of candidates, {len(public)}")
+    if len(public) == 1:
+        raise InvalidParameter("there is only one candidate, so there is nothing to choose; ask about more")
     if isinstance(epsilon, str):
         raise refuse("epsilon", epsilon, "a number such as 0.1, not a text")
-    whole = 0.0 if epsilon is None else no_more_than(epsilon)
-    series = made_up(public.family, count=len(public), public=_supposed(said, scope))
-    if goal == "smallest" and said.like is None:
-        series = with_flat_ends(series, goal=goal)
+    whole = plan.epsilon if plan is not None else no_more_than(epsilon or 0)
+    job = Job(
+        asked="largest",
+        family=public.family,
+        count=len(public),
+        epsilon=equal_part(whole, 2) if how_much else whole,
+        public=_supposed(said, scope),
+        goal=goal,
+        top=number,
+    )
     if plan is not None:
-        tried = _planned(plan, scope, series, goal=goal)
+        plans = _planned(plan, scope, job)
     else:
         # Where a classical mechanism is asked for, the integral behind the Gaussian one need not be solved.
         every = compare or mechanism in (None, "gaussian")
-        short = {NAMES[name]: name for name in NAMES if every or name != "gaussian"}
-        each = values_named.share(whole, (2 if how_much else 1) * number)
-        found = try_selections(public.family, series, epsilon=each, names=short, goal=goal)
-        tried = {short[name]: replace(made, name=short[name]) for name, made in found.items()}
+        names = [name for name in NAMES if every or name != "gaussian"]
+        plans = {name: Plan.made(job, NAMES[name], epsilon=float(job.epsilon or 0.0)) for name in names}
     # On equal terms the first in the catalogue's order is used.
-    best = mechanism or min(tried, key=lambda name: tried[name].accuracy.shortfall)
-    picker, value, room = tried[best].mechanism, None, _with_room(public.family)
+    best = mechanism or min(plans, key=lambda name: expected_of(plans[name]).shortfall)
+    value, narrow = None, None
     if how_much:
-        value = LaplaceRelease.calibrated(room, candidates=number, epsilon=values_named.share(whole, 2))
-    tenth = [(values - values.min()) / 10 + values.min() for values in series]
+        room = _with_room(public.family)
+        value = LaplaceRelease.calibrated(room, candidates=number, epsilon=equal_part(whole, 2))
+    if said.nothing:
+        tenth = [(values - values.min()) / 10 + values.min() for values in job.series()]
+        narrow = predict_choice(replace(job, top=1), plans[best].mechanism(), epsilon=whole, series=tenth).hits
     return PeakPlan(
         scope=scope,
+        job=job,
+        plans=plans,
         mechanism=best,
-        tried=tried,
-        guess=blind_accuracy(public.family, series, goal=goal),
-        series=series,
         forced="planned" if plan is not None else None if mechanism is None else "asked",
-        goal=goal,
-        top=number,
         value=value,
         known=said,
-        narrow=expected_accuracy(picker, tenth, goal=goal) if said.nothing else None,
-        overlap=expected_overlap(picker, series, top=number, goal=goal) if number > 1 else 1.0,
+        narrow_hits=narrow,
     )
 
 
-def _planned(plan: Plan, scope: Scope, series: list[FloatArray], *, goal: Goal) -> dict[str, Tried]:
+def _planned(plan: Plan, scope: Scope, job: Job) -> dict[str, Plan]:
     """The mechanism of a plan at the noise it states, on this table; what it costs is that of this table."""
-    from dpselect.planning.one_release import Tried
-    from dpselect.planning.prediction import expected_accuracy
-
     short, public = {name: key for key, name in NAMES.items()}, scope.public
     if plan.asked != "largest":
         raise InvalidParameter("‹plan› must be for a peak; this one is for a line to be reached: use it with watch")
-    if plan.contender not in short:
-        raise InvalidParameter(f"‹plan› must be for one of {', '.join(short)}; this one is for {plan.contender}")
-    made: Any = plan.fitted(public.family, unit=float(public.natural_unit), count=len(public)).mechanism()
-    name = short[plan.contender]
-    return {name: Tried(name=name, mechanism=made, accuracy=expected_accuracy(made, series, goal=goal))}
+    if plan.name not in short:
+        raise InvalidParameter(f"‹plan› must be for one of {', '.join(short)}; this one is for {plan.name}")
+    fitted = plan.fitted(public.family, unit=float(public.natural_unit), count=len(public))
+    prediction = predict_choice(job, fitted.mechanism(), epsilon=fitted.epsilon)
+    return {short[plan.name]: replace(fitted, prediction=prediction)}
 
 
 def _supposed(known: Known, scope: Scope) -> Profile | Model:
@@ -362,9 +380,6 @@ def _supposed(known: Known, scope: Scope) -> Profile | Model:
 
     Under a cap that was stated for a longer period, what is usual is so many times less: an hour of a day's cap.
     """
-    from dpselect.planning import Model
-    from dpselect.planning.knowledge import USUAL_SPAN
-
     weekdays, family = scope.period == "weekday", scope.public.family
     if not known.nothing or not (weekdays or scope.parts_of_cap > 1):
         return known.public(unit=scope.public.natural_unit)

@@ -11,55 +11,56 @@ import numpy as np
 from dpselect.dataset import how_much
 from dpselect.dataset.answer import COARSER
 from dpselect.dataset.budget import not_remembered
+from dpselect.mechanisms.catalogue import entry_of
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
-from dpselect.report.rounding import at_most
 from dpselect.report.words import choice_in_words, often, percent, plural
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset.peak import Peak
     from dpselect.dataset.peak_plan import PeakPlan
-    from dpselect.planning.one_release import Tried
-    from dpselect.planning.prediction import ExpectedAccuracy
+    from dpselect.planning import Plan
     from dpselect.report.record import Entry
 
 
 def reason(plan: PeakPlan) -> str:
     """Which mechanism is used, and why, in a sentence."""
-    title = plan.chosen.entry.title
+    title = entry_of(plan.chosen.mechanism()).title
     if plan.forced is not None:
         return f"{title}, as {plan.forced}."
-    return f"{title}: of {len(plan.tried)} that give this guarantee, the one expected to come closest."
+    return f"{title}: of {len(plan.plans)} that give this guarantee, the one expected to come closest."
 
 
 def expectation(plan: PeakPlan) -> str:
     """How good the answer is expected to be beside a blind guess, in the readings' unit, and what that rests on."""
-    with_unit, found, known = plan.scope.dataset.with_unit, plan.chosen.accuracy, plan.known
+    with_unit, found, known = plan.scope.dataset.with_unit, plan.expected, plan.known
     told = choice_in_words(
-        found.hits,
-        _shortfall(plan, found),
-        few=found.fewest_hits,
-        many=found.most_hits,
-        guess=plan.guess.hits,
-        guess_short=_shortfall(plan, plan.guess),
+        found.hits or 0.0,
+        _shortfall(plan, found.shortfall),
+        few=found.fewest_hits or 0.0,
+        many=found.most_hits or 0.0,
+        guess=found.guess_hits or 0.0,
+        guess_short=_shortfall(plan, found.guess_shortfall),
         which="the " + plan.goal if plan.top == 1 else "the right one in each place",
         side=_side(plan),
     )
-    if plan.top > 1:
-        told += f"; of the {plan.top} named, {plan.top * plan.overlap:.1f} are among the {plan.top} {plan.goal}"
+    if found.overlap is not None:
+        told += f"; of the {plan.top} named, {plan.top * found.overlap:.1f} are among the {plan.top} {plan.goal}"
     if known.like is not None:
         return f"{told}; if it follows the public series given"
     if known.between is not None:
         low, high = (with_unit(f"{float(end):g}") for end in known.between)
         return f"{told}; for values between {low} and {high}, as stated"
     span = with_unit(_short(float(np.ptp(plan.series[0])) * plan.unit))
-    narrow = "" if plan.narrow is None else f" (over a tenth of that: right {often(plan.narrow.hits)})"
+    narrow = "" if plan.narrow_hits is None else f" (over a tenth of that: right {often(plan.narrow_hits)})"
     return f"{told}; supposing that values range over about {span}{narrow}"
 
 
-def _shortfall(plan: PeakPlan, accuracy: ExpectedAccuracy) -> str:
+def _shortfall(plan: PeakPlan, share: float) -> str:
+    """A share of the range in the readings' unit."""
     width = plan.scope.public.family.width * plan.unit
-    return plan.scope.dataset.with_unit(_short(accuracy.shortfall * width))
+    return plan.scope.dataset.with_unit(_short(share * width))
 
 
 def _short(number: float) -> str:
@@ -74,28 +75,24 @@ def _side(plan: PeakPlan) -> str:
 
 def advice(plan: PeakPlan) -> str | None:
     """One sentence where another mechanism does clearly better at the same cost."""
-    from dpselect.planning.one_release import clearly_better
-
-    best = clearly_better(plan.mechanism, plan.tried)
-    if best is None:
+    short = {name: one.prediction.shortfall for name, one in plan.plans.items() if one.prediction is not None}
+    best, mine = min(short, key=lambda name: short[name]), short[plan.mechanism]
+    # A tenth of a percent of the range is within what the simulated runs cannot tell apart.
+    if best == plan.mechanism or short[best] > 0.8 * mine or mine - short[best] < 0.001:
         return None
-    theirs, ours = (_shortfall(plan, one.accuracy) for one in (best, plan.chosen))
+    theirs, ours = (_shortfall(plan, one) for one in (short[best], mine))
     return (
-        f"{best.name} is more accurate at the same ε: on simulated data what it names is {theirs} {_side(plan)} the "
+        f"{best} is more accurate at the same ε: on simulated data what it names is {theirs} {_side(plan)} the "
         f"{plan.goal} on average, against {ours}."
     )
 
 
 def refusal(plan: PeakPlan) -> str:
     """What to say, and what to do, where the answer would hardly be better than a guess."""
-    from dpselect.planning.budgets import enough
-
-    each = float(plan.chosen.mechanism.epsilon(candidates=len(plan.scope.candidates)))
-    more = enough(lambda times: plan.will_do(times * each, plan.series), start=1.0, doublings=24)
+    more = plan.enough()
     told = [] if more is None else [f"‹epsilon› {at_most(more * plan.cost(), digits=2)} would do on such data"]
     for periods, number in COARSER.get(plan.scope.period, ()):
-        fewer = [values[::number] for values in plan.series]
-        if len(fewer[0]) > 1 and plan.will_do(each, fewer):
+        if plan.would_do_with(number):
             told.append(f"{periods} would do at this ‹epsilon›, were they as far apart")
             break
     remedy = "; ".join(told or ["ask about fewer and longer periods"])
@@ -111,19 +108,16 @@ def refusal(plan: PeakPlan) -> str:
 
 def doubt(plan: PeakPlan) -> str | None:
     """What to say where what is named is probably not the largest; None where it probably is."""
-    from dpselect.planning.budgets import enough
-
     if plan.probable or not plan.useful:  # what is of no use is refused
         return None
-    each = float(plan.chosen.mechanism.epsilon(candidates=len(plan.scope.candidates)))
-    more = enough(lambda times: plan.mostly_right(times * each), start=1.0)
+    more = plan.enough_to_be_right()
     remedy = "" if more is None else f"; ‹epsilon› {at_most(more * plan.cost(), digits=2)} would do"
-    near = f"what is named lies {_shortfall(plan, plan.chosen.accuracy)} {_side(plan)} it on average"
+    near = f"what is named lies {_shortfall(plan, plan.expected.shortfall)} {_side(plan)} it on average"
     return f"{_improbable(plan)}, and {near}{remedy}"
 
 
 def _improbable(plan: PeakPlan) -> str:
-    return f"Probably not the {plan.goal}: that is named {often(plan.chosen.accuracy.hits)}"
+    return f"Probably not the {plan.goal}: that is named {often(plan.expected.hits or 0.0)}"
 
 
 def table(plan: PeakPlan) -> tuple[list[str], list[list[str]]]:
@@ -134,24 +128,31 @@ def table(plan: PeakPlan) -> tuple[list[str], list[list[str]]]:
             f"→ {name}" if name == plan.mechanism else f"  {name}",
             at_most(plan.shown_cost(name)),
             _noise(one),
-            *(at_most(one.scale * plan.unit) for _ in in_unit),
-            percent(one.accuracy.shortfall),
-            percent(one.accuracy.hits),
+            *(at_most(_scale(one) * plan.unit) for _ in in_unit),
+            *(
+                ()
+                if one.prediction is None
+                else (percent(one.prediction.shortfall), percent(one.prediction.hits or 0.0))
+            ),
         ]
-        for name, one in plan.tried.items()
+        for name, one in plan.plans.items()
     ]
     return ["mechanism", "pure ε ≤", "noise", *in_unit, "falls short", "best found"], rows
 
 
-def scale(tried: Tried) -> dict[str, float]:
+def scale(plan: Plan) -> dict[str, float]:
     """The scale of the noise, under the name the mechanism has for it."""
-    return {tried.mechanism.noise_names[0]: tried.scale}
+    return {plan.mechanism().noise_names[0]: _scale(plan)}
 
 
-def _noise(tried: Tried, *, unit: float = 1.0) -> str:
+def _scale(plan: Plan) -> float:
+    return float(plan.mechanism().scales[0])
+
+
+def _noise(plan: Plan, *, unit: float = 1.0) -> str:
     """The law of the noise and its scale, in the queries' unit or another."""
-    symbol = "σ =" if tried.entry.noise == "Gaussian" else "scale"
-    return f"{tried.entry.noise}, {symbol} {at_most(tried.scale * unit)}"
+    law = entry_of(plan.mechanism()).noise
+    return f"{law}, {'σ =' if law == 'Gaussian' else 'scale'} {at_most(_scale(plan) * unit)}"
 
 
 def question(plan: PeakPlan) -> str:

@@ -6,12 +6,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpselect.errors import DPSelectWarning, InvalidParameter, SourceError
+from dpselect.errors import DPSelectWarning, InvalidParameter, NothingRead, SourceError
+from dpselect.files import is_there
 
 if TYPE_CHECKING:
     from dpselect.dataset.dataset import Dataset
     from dpselect.dataset.scope import Scope
     from dpselect.tables import BoundedQuery
+
+#: What the address of a database server begins with: opening a table there reads no row.
+_SERVERS = ("postgres", "postgresql", "mysql", "mariadb")
 
 
 def check(scope: Scope) -> None:
@@ -87,10 +91,26 @@ def read(scope: Scope, *, progress: Callable[[float], None] | None = None) -> Bo
     """The private queries, one for each candidate. Not an answer: nothing protects them."""
     from dpselect.tables import bounded_query
 
-    table = _open(scope)
+    try:
+        table = _open(scope)
+    except SourceError as failure:
+        if _rows_play_no_part(scope.dataset):
+            raise NothingRead(failure.args[0]) from None
+        raise
     if scope.dataset.is_series:
         return scope.series(table)
     return bounded_query(table, scope.question, scope.candidates, progress=progress)
+
+
+def _rows_play_no_part(dataset: Dataset) -> bool:
+    """Whether that a source cannot be opened is the same whatever rows it holds.
+
+    A server is asked for the names and types of the columns, and a file that is gone has no rows. Any other file is
+    looked into to open it, and what is wrong with it may be one person's row.
+    """
+    if isinstance(dataset.source, str) and dataset.source.partition("://")[0].lower() in _SERVERS:
+        return True
+    return bool(dataset.inputs) and not any(set(one) & set("*?[") or is_there(one) for one in dataset.inputs)
 
 
 def _open(scope: Scope) -> Any:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpselect.dataset.facts import AMOUNTS, READING, whole_weeks_apart
 from dpselect.errors import InvalidParameter
-from dpselect.report.rounding import at_most
 from dpselect.report.words import shown, with_article
+from dpselect.rounding import at_most, exact_number
 from dpselect.tables import BoundedQuery, Calendar, Candidates, Categories, Cycle, Question, series_query
 from dpselect.tables.candidates import length_of, most_held
-from dpselect.tables.question import exact_number
 
 if TYPE_CHECKING:
     from dpselect.dataset.dataset import Dataset

@@ -21,7 +21,7 @@ from dpselect.mechanisms.mechanism import noise_of
 from dpselect.mechanisms.run import Verdict
 from dpselect.noise.entropy import SYSTEM_ENTROPY
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector

@@ -16,9 +16,10 @@ from dpselect.errors import refuse, refuse_given
 from dpselect.mechanisms.catalogue import entry_of
 from dpselect.mechanisms.release import LaplaceRelease
 from dpselect.noise.entropy import SYSTEM_ENTROPY
+from dpselect.planning.ways import Rationed
 from dpselect.privacy.loss import Loss
-from dpselect.report.rounding import no_more_than, rounded_up
 from dpselect.report.words import plural
+from dpselect.rounding import no_more_than, rounded_up
 
 if TYPE_CHECKING:
     from dpselect.composition.filter import Filter
@@ -76,7 +77,7 @@ class WatchPlan(AnswerPlan):
 
     def __repr__(self) -> str:
         asked = f"{self.questions:,} {plural(self.period)} at {self.line}"
-        return f"<WatchPlan: {asked}, {self.settings.contender} within ε = {self.shown_budget:g}>"
+        return f"<WatchPlan: {asked}, {self.settings.name} within ε = {self.shown_budget:g}>"
 
     @property
     def expected(self) -> Prediction | None:
@@ -125,7 +126,7 @@ class WatchPlan(AnswerPlan):
     @property
     def whole(self) -> bool:
         """Whether all questions are paid for together, instead of by a sparse vector that pays for each ⊤."""
-        return self.settings.sparse is None
+        return self.settings.one_by_one is None
 
     @property
     def useful(self) -> bool:
@@ -165,7 +166,7 @@ class WatchPlan(AnswerPlan):
     @property
     def costs(self) -> dict[str, float]:
         """What the usual answers cost, by the names they have in a record, where that is known and differs."""
-        if self.settings.sparse is None or self.settings.sparse.rationed:
+        if self.settings.one_by_one is None or isinstance(self.settings.way, Rationed):
             return {}
         watcher = self.vector(SYSTEM_ENTROPY).watcher
         return {
@@ -210,12 +211,11 @@ class WatchPlan(AnswerPlan):
         }
 
     def _by_hand(self) -> dict[str, Any]:
-        found, resample = (
-            self.settings.sparse_parameters,
-            self.settings.sparse is not None and self.settings.sparse.resample,
-        )
-        scales = {} if self.asked.noise is None else {"scales": (found.scale_threshold, found.scale_query)}
-        return {"clip": found.clip, "resample": resample, **scales}
+        way = self.settings.one_by_one
+        if way is None:
+            return {}
+        scales = {} if self.asked.noise is None else {"scales": (way.scale_threshold, way.scale_query)}
+        return {"clip": way.clip, "resample": way.resample, **scales}
 
     def asked_about(self) -> dict[str, Any]:
         """The question as plain values, for a record."""
@@ -226,7 +226,7 @@ class WatchPlan(AnswerPlan):
     def noise_chosen(self) -> dict[str, Any]:
         """Who answers, why, and how well that is expected to do, as plain values."""
         expected = {} if self.expected is None else self.expected.as_expected(self.settings.count)
-        return {"mechanism": self.settings.contender, "reason": self.reason, **expected}
+        return {"mechanism": self.settings.name, "reason": self.reason, **expected}
 
     def to_dict(self) -> dict[str, Any]:
         """Costs and expected accuracy as plain values."""

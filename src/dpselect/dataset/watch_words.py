@@ -12,10 +12,13 @@ from dpselect.dataset import how_much
 from dpselect.dataset.answer import COARSER
 from dpselect.dataset.budget import NOBODY_REMEMBERS, not_remembered
 from dpselect.errors import DPSelectError
+from dpselect.planning.plan import Plan
+from dpselect.planning.planner import enough
+from dpselect.planning.ways import Rationed
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import NOTHING_TO_ADD, Finding, Report, Spending
-from dpselect.report.rounding import at_most
 from dpselect.report.words import f1_in_words, percent, plural
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset.watch import Watch
@@ -32,7 +35,7 @@ _MARGIN = 1.05
 
 def reason(plan: WatchPlan) -> str:
     """Which mechanism is used, and why, in a sentence."""
-    law, sparse = plan.noise[0], plan.settings.sparse
+    law, sparse = plan.noise[0], plan.settings.one_by_one
     if sparse is None:
         where = f" on every {plan.period}'s value, which is then compared with the line"
     elif sparse.resample:
@@ -69,7 +72,7 @@ def expectation(plan: WatchPlan) -> str:
         told += f". Mistakes lie near the line, and are many where more {plural(plan.period)} lie near it than supposed"
     else:
         # Noise that changes from question to question is told as it is at the start.
-        about = "about " if settings.sparse is not None and settings.sparse.rationed else ""
+        about = "about " if isinstance(settings.way, Rationed) else ""
         blur = plan.with_unit(at_most(settings.noise_spread * float(plan.unit), digits=3))
         told += f". Noise blurs the line by {about}{blur} (one standard deviation)"
     if not plan.asked.how_much:
@@ -112,14 +115,13 @@ def refusal(plan: WatchPlan) -> str:
 
 def remedy(plan: WatchPlan) -> str:
     """Which budget would do, and which coarser question at the same budget, in words."""
-    from dpselect.planning.budgets import enough
 
     line, family, unit, whole = plan.asked, plan.settings.family, plan.unit, plan.scope is not None
     job = None if line.plan is not None else line.job(family, questions=plan.questions, unit=unit, whole=whole)
     if job is None:
         return "ask about longer periods, or about more people"
     # The first two: a whole set, where there can be one, and what rations its budget.
-    whose, epsilon = line.contenders(whole=whole)[: 1 + whole], float(job.epsilon or 1.0)
+    whose, epsilon = line.ways(whole=whole)[: 1 + whole], float(job.epsilon or 1.0)
     told = []
     least = enough(lambda more: _will_do(job, whose, more), start=epsilon)
     if least is not None:
@@ -137,13 +139,12 @@ def remedy(plan: WatchPlan) -> str:
     return "; ".join(told or ["ask about longer periods"]) + ", or ask about more people"
 
 
-def _will_do(job: Job, contenders: Sequence[str], epsilon: float) -> bool:
+def _will_do(job: Job, ways: Sequence[str], epsilon: float) -> bool:
     from dpselect.dataset.watch_plan import is_useful
-    from dpselect.planning.budgets import Contender
 
-    for contender in contenders:
+    for name in ways:
         with contextlib.suppress(DPSelectError):
-            if is_useful(Contender(job, contender).at(epsilon, passes=60).prediction):
+            if is_useful(Plan.made(job, name, epsilon=epsilon, passes=60).prediction):
                 return True
     return False
 
@@ -194,7 +195,7 @@ def noise(plan: WatchPlan) -> list[Entry]:
     """How the answers are drawn, as a ledger keeps it beside them."""
     law, of_line, of_question = plan.noise
     word, rows = "standard deviation" if law == "Gaussian" else "scale", []
-    found = None if plan.whole else plan.settings.sparse_parameters
+    found = plan.settings.one_by_one
     if found is not None and found.clip is not None:
         low, high = (width * float(plan.unit) for width in found.clip)
         rows.append(("Values cut to", f"{low:.4g} below and {plan.with_unit(f'{high:.4g}')} above the line"))
@@ -205,7 +206,7 @@ def noise(plan: WatchPlan) -> list[Entry]:
         rows.append(("Scale of distances", f"{scale}: a set is likelier the nearer its worst mistake is to the line"))
     else:
         rows.append((f"Noise of each {plan.period}", f"{law}, {word} {plan.with_unit(at_most(of_question))}"))
-    if found is not None and found.expected is not None:
+    if isinstance(found, Rationed):
         about = f"for about {sum(found.expected):.3g} {found.rare} the line"
         rows.append(("Rationed", f"{about}; the noise stated is that of the first {plan.period}"))
     return rows

@@ -15,7 +15,7 @@ from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.mechanism import Noise, noise_of
 from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
-from dpselect.noise.entropy import owned_here, process
+from dpselect.ownership import owned_here, process
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.release import GaussianRelease

@@ -13,17 +13,17 @@ import numpy as np
 
 from dpselect import files
 from dpselect.dataset import Dataset, Peak, Watch, rows
-from dpselect.dataset.budget import open_book
+from dpselect.dataset.budget import open_for_curator
 from dpselect.dataset.file import FILE, file_text
 from dpselect.demo.city import FIRST_DAY, simulate_city
 from dpselect.errors import InvalidParameter, LedgerError, SourceError
 from dpselect.mechanisms.mechanism import Noise
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.privacy.classical import upward
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.page import write_page
 from dpselect.report.plots import svg, year_chart
 from dpselect.report.record import Finding, Report, Spending
+from dpselect.rounding import upward
 from dpselect.tables import BoundedQuery
 
 #: What is public about the city, and the two questions.
@@ -143,10 +143,11 @@ def _keep_ledger(homes: Path, facts: dict[str, Any]) -> None:
     """
     place = homes.with_suffix(".ledger")
     try:
-        open_book(place, name=homes.stem, total=NEXT_TOTAL).close()
+        with open_for_curator(place, name=homes.stem, total=NEXT_TOTAL, facts=facts, make=True) as book:
+            kept = {"ledger": place, "anchor": str(book.identity), "total": NEXT_TOTAL}
     except (SourceError, LedgerError, InvalidParameter):
         return
-    files.write(homes, file_text(homes, facts | {"ledger": place, "total": NEXT_TOTAL}), FILE)
+    files.write(homes, file_text(homes, facts | kept), FILE)
 
 
 def _write_readings(city: Any, place: Path) -> None:

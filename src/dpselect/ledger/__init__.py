@@ -10,6 +10,7 @@ from dpselect.ledger.kinds import filter_on
 from dpselect.ledger.records import Answered, Asking, Balance, Reservation
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.total import Total
+from dpselect.ledger.unit import PrivacyUnit
 
 __all__ = [
     "Amounts",
@@ -21,6 +22,7 @@ __all__ = [
     "Entry",
     "Ledger",
     "LedgerFilter",
+    "PrivacyUnit",
     "Reservation",
     "Total",
     "filter_on",

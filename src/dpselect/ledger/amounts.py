@@ -6,12 +6,12 @@ amounts fit a signed 64-bit integer, in which ε reaches 9223.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from dpselect.checks import refuse
+from dpselect.rounding import downward, upward
 
 #: How many units make one, for ε and ρ.
 PER_EPSILON = 10**15
@@ -111,13 +111,9 @@ def shown_up(units: int, per_one: int) -> float:
     >>> shown_up(100_000_000_000_001, PER_EPSILON)
     0.100000000000001
     """
-    exact = Fraction(units, per_one)
-    nearest = float(exact)
-    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+    return upward(Fraction(units, per_one))
 
 
 def shown_down(units: int, per_one: int) -> float:
     """The largest double that is not above so many units, 0 where there are none."""
-    exact = Fraction(max(0, units), per_one)
-    nearest = float(exact)
-    return nearest if nearest <= exact else math.nextafter(nearest, 0.0)
+    return downward(Fraction(max(0, units), per_one))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from dpselect.ledger.chain import ROW, START, Anchor, Entry, digest_of
 from dpselect.ledger.database import run
 from dpselect.ledger.schema import DATASETS, ENTRIES
 from dpselect.ledger.total import Total
+from dpselect.ledger.unit import PrivacyUnit
 from dpselect.ledger.wording import written
 
 #: How many entries are fetched at a time.
@@ -29,7 +31,9 @@ _STATEMENTS = {
         f"SELECT {_COLUMNS}, EXISTS (SELECT 1 {_FROM} AND kind = 'retire' AND reservation IS NULL) "
         f"{_FROM} ORDER BY number DESC LIMIT 1"
     ),
+    "number": f"SELECT {_COLUMNS} {_FROM} AND number = ?",
     "digest": f"SELECT digest {_FROM} AND number = ?",
+    "unit": f"SELECT {_COLUMNS} {_FROM} AND kind = 'unit' AND reservation IS NULL ORDER BY number DESC LIMIT 1",
     "key": f'SELECT {_COLUMNS} {_FROM} AND "key" = ?',
     "end": f"SELECT {_COLUMNS} {_FROM} AND kind = 'settle' AND reservation = ?",
     "insert": f"INSERT INTO {ENTRIES.name} (dataset, {_COLUMNS}) VALUES (?{', ?' * len(ROW)})",  # noqa: S608 - own names
@@ -61,10 +65,7 @@ class Book:
             found = _run(connection, "digest", self.number, seen.number).fetchone()
             digest = None if found is None else found[0]
         if head.number < seen.number or digest != seen.digest:
-            raise LedgerError(
-                f"the ledger is not the one that reached entry {seen.number}: it is an older copy or was rewritten; "
-                "nothing was released. Put the newest file back"
-            )
+            raise older_copy(seen)
         return head, bool(row[-1])
 
     def saw(self, entry: Entry) -> None:
@@ -76,6 +77,10 @@ class Book:
         """The last reservation of a key and its end, where it has one."""
         entry = self._one(connection, "key", key)
         return None if entry is None else (entry, self.settled(connection, entry.number))
+
+    def entry(self, connection: Connection, number: int) -> Entry | None:
+        """An entry by its number."""
+        return self._one(connection, "number", number)
 
     def settled(self, connection: Connection, reservation: int) -> Entry | None:
         """The end of a reservation."""
@@ -104,6 +109,24 @@ class Book:
         entry = Entry(number, "settle", reserved.number, None, amounts, *_by(who), body)
         return self._add(connection, head, entry, back=reserved.amounts)
 
+    def unit(self, connection: Connection) -> PrivacyUnit | None:
+        """Whose privacy is counted, by the last entry that says it; None in a ledger that was made without it."""
+        row = _run(connection, "unit", self.number).fetchone()
+        said = self.entry(connection, 1) if row is None else self._checked(row)
+        found = None if said is None else said.content.get("unit")
+        return None if found is None else PrivacyUnit.from_document(found)
+
+    def state_unit(self, connection: Connection, head: Entry, unit: PrivacyUnit, who: str) -> Entry:
+        """Add, after ``head``, whose privacy is counted from now on."""
+        body = written("unit", {"unit": unit.document()})
+        return self._add(connection, head, Entry(head.number + 1, "unit", None, None, Amounts(), *_by(who), body))
+
+    def check_anchor(self, connection: Connection, anchor: Anchor) -> None:
+        """Refuse a ledger that has not, or no longer, the entry of an anchor."""
+        found = _run(connection, "digest", self.number, anchor.number).fetchone()
+        if found is None or found[0] != anchor.digest:
+            raise older_copy(anchor)
+
     def retire(self, connection: Connection, head: Entry, who: str, body: str) -> Entry:
         """Add the end of the data set after ``head``."""
         return self._add(connection, head, Entry(head.number + 1, "retire", None, None, Amounts(), *_by(who), body))
@@ -125,22 +148,27 @@ class Book:
         return entry
 
 
-def make(connection: Connection, name: str, total: Total, who: str) -> tuple[Book, Entry]:
+def make(connection: Connection, name: str, total: Total, who: str, unit: PrivacyUnit | None) -> tuple[Book, Entry]:
     """A new data set with its first entry."""
     connection.execute(insert(DATASETS).values(name=name))
     number = find(connection, name)
     if number is None:
         raise LedgerError("the database did not keep the data set it was given")
-    body = written("total", {"dataset": name, "total": total.document()})
+    counted = {} if unit is None else {"unit": unit.document()}
+    # What tells this data set from one that is made anew under its name, whenever that is.
+    mark = secrets.token_hex(16)
+    body = written("total", {"dataset": name, "total": total.document(), "mark": mark, **counted})
     first = Entry(1, "create", None, None, total.amounts, *_by(who), body).after(START, Amounts(), name)
     _run(connection, "insert", number, *first.row().values())
     return Book(name, number, Anchor(1, first.digest)), first
 
 
-def open_book(connection: Connection, name: str | None) -> tuple[Book, Entry]:
-    """A data set that is there, and its first entry; without a name, the only one."""
+def open_book(connection: Connection, name: str | None, anchor: Anchor | None = None) -> tuple[Book, Entry]:
+    """A data set that is there, and its first entry; without a name, that of the ``anchor``, or the only one."""
     known = names(connection)
     wanted = known[0] if name is None and len(known) == 1 else name
+    if wanted is None and anchor is not None:
+        wanted = _anchored(connection, anchor)
     number = None if wanted is None else find(connection, wanted)
     if wanted is None or number is None:
         shown = ", ".join(map(repr, known)) or "none; make one with its total"
@@ -154,6 +182,18 @@ def open_book(connection: Connection, name: str | None) -> tuple[Book, Entry]:
     if digest_of(first, wanted) != first.digest or first.kind != "create":
         raise _altered(1)
     return Book(wanted, number, Anchor(1, first.digest)), first
+
+
+def _anchored(connection: Connection, anchor: Anchor) -> str:
+    """The data set that reached an anchor."""
+    found = connection.execute(
+        select(DATASETS.c.name)
+        .join(ENTRIES, ENTRIES.c.dataset == DATASETS.c.id)
+        .where(ENTRIES.c.number == anchor.number, ENTRIES.c.digest == anchor.digest)
+    ).scalar()
+    if found is None:
+        raise older_copy(anchor)
+    return str(found)
 
 
 def find(connection: Connection, name: str) -> int | None:
@@ -175,6 +215,14 @@ def _run(connection: Connection, statement: str, *values: Any) -> Any:
 def _by(who: str) -> tuple[str, str]:
     """Who, and when by this machine's clock: for people to read."""
     return who, datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def older_copy(anchor: Anchor) -> LedgerError:
+    """What to say of a ledger that lacks the entry of an anchor."""
+    return LedgerError(
+        f"the ledger is not the one that reached entry {anchor.number}: it is an older copy or was rewritten, or it is "
+        "another ledger; nothing was released. Put the newest file back"
+    )
 
 
 def _altered(number: int) -> LedgerError:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from dpselect.checks import refuse
 from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.total import Total
+from dpselect.ledger.unit import PrivacyUnit
 
 #: What stands before the first entry.
 START = "0" * 64
@@ -171,6 +172,7 @@ class _Walk:
         self._previous = START
         self._sums = Amounts()
         self._total: Total | None = None
+        self._unit: PrivacyUnit | None = None
         self._open: dict[int, Amounts] = {}
         self._retired = False
 
@@ -201,6 +203,8 @@ class _Walk:
             if self.number:
                 return ["makes the ledger a second time"]
             self._total = Total.from_document(entry.content["total"], entry.amounts)
+            said = entry.content.get("unit")
+            self._unit = None if said is None else PrivacyUnit.from_document(said)
         elif entry.kind == "reserve":
             if entry.amounts.negative or entry.reservation != entry.number:
                 return ["is no reservation that could be made"]
@@ -208,6 +212,11 @@ class _Walk:
             self._open[entry.number] = entry.amounts
         elif entry.kind == "settle":
             return self._settled(entry)
+        elif entry.kind == "unit":
+            # Stated anew while nothing is charged; otherwise once, in a ledger that was made without it.
+            stated, self._unit = self._unit, PrivacyUnit.from_document(entry.content["unit"])
+            if stated is not None and stated != self._unit and self._sums != NOTHING:
+                return ["changes whose privacy is counted after something was charged"]
         elif entry.kind == "retire":
             self._retired = True
         else:

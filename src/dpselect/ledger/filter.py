@@ -99,6 +99,12 @@ class LedgerFilter(Filter):
         return self._stretches
 
     @property
+    def held(self) -> float:
+        """ε or ρ that is charged for the present stretch, whatever was used of it."""
+        stretch, _ = self._now
+        return 0.0 if stretch is None else self._total.shown(stretch.entry.amounts)
+
+    @property
     def limit(self) -> float:
         """ε or ρ of the total, or of what this stream may spend."""
         return self._total.limit if self._limit is None else self._total.shown(self._limit)

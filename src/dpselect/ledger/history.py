@@ -23,14 +23,14 @@ _PRESENT = 20
 class Asked:
     """One question and what became of it; ``reserved`` where its end is missing, ``lost`` where its answer is.
 
-    Both stay charged at the worst.
+    Both stay charged at the worst. One that was ``released`` costs nothing.
     """
 
     number: int
     at: str
     who: str
     question: Any
-    state: Literal["reserved", "settled", "lost"]
+    state: Literal["reserved", "settled", "lost", "released"]
     answer: Any
     cost: float
     delta: float
@@ -106,12 +106,15 @@ def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
     # In stretches, or all at once: told by how many questions and how many ⊤.
     stream = "sitting" in first.content or any(isinstance(one, dict) and "first" in one for one in answers)
     lost = any(Reservation(*part).lost for part in parts) or LOST in answers
+    state: Literal["reserved", "settled", "lost"] = (
+        "lost" if lost else "settled" if len(answers) == len(parts) else "reserved"
+    )
     return Asked(
         number=first.number,
         at=first.at,
         who=first.who,
         question=question,
-        state="lost" if lost else "settled" if len(answers) == len(parts) else "reserved",
+        state="released" if all(Reservation(*part).released for part in parts) else state,
         answer=_told(answers) if stream else answers[0] if answers else None,
         cost=_as_written(ledger.total.exact(amounts)),
         delta=ledger.total.spent_delta(amounts),

@@ -12,6 +12,8 @@ from dpselect.ledger.total import Total
 
 #: What stands at the end of a reservation whose answer was lost; no answer is written like this.
 LOST = '{"lost":true}'
+#: How the end of a reservation begins that was given back, because no row had been added up.
+_RELEASED = '{"released":'
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,19 @@ class Reservation:
         return self.settled is not None and self.settled.body == LOST
 
     @property
+    def released(self) -> bool:
+        """Whether it was given back before any row was added up: nothing is charged, and it takes no answer."""
+        return self.settled is not None and is_released(self.settled)
+
+    @property
     def amounts(self) -> Amounts:
         """What is charged for it now."""
         return self.entry.amounts if self.settled is None else self.settled.amounts
+
+
+def is_released(end: Entry) -> bool:
+    """Whether the end of a reservation gives it back."""
+    return end.body.startswith(_RELEASED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ ENTRIES = Table(
     Column("dataset", ForeignKey(DATASETS.c.id), primary_key=True),
     #: 1, 2, 3, … without gaps: two writers can never both have the next one.
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    #: create, reserve, settle or retire.
+    #: create, unit, reserve, settle or retire.
     Column("kind", String(16), nullable=False),
     #: The number of the reservation it is about: its own for a reservation.
     Column("reservation", BigInteger),
@@ -131,8 +131,12 @@ def _one_per_key(connection: Connection) -> None:
     connection.execute(text("DROP INDEX dpselect_ledger_keys"))
 
 
+def _units(_: Connection) -> None:
+    """Entries may say whose privacy is counted (kind ``unit``): an older dpselect would not heed them."""
+
+
 #: Step n brings version n - 1 to version n. A step that was published is never edited; a new one is added.
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _guard, _one_per_key)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _guard, _one_per_key, _units)
 
 
 def version_of(connection: Connection) -> int:
@@ -142,22 +146,21 @@ def version_of(connection: Connection) -> int:
     return connection.execute(select(SCHEMA.c.version)).scalar() or 0
 
 
-def is_current(connection: Connection) -> bool:
-    """Whether the tables have the newest version."""
-    return version_of(connection) == len(MIGRATIONS)
+def newest() -> int:
+    """The version that this dpselect writes."""
+    return len(MIGRATIONS)
 
 
 def upgrade(connection: Connection) -> None:
     """Bring the tables to the newest version; one that is newer still is refused. Needs the lock of a writer."""
     found = version_of(connection)
-    newest = len(MIGRATIONS)
-    if found > newest:
+    if found > newest():
         raise LedgerError(
-            f"this ledger has version {found} and this dpselect knows versions up to {newest}; use a newer dpselect"
+            f"this ledger has version {found} and this dpselect knows versions up to {newest()}; use a newer dpselect"
         )
-    if found == newest:
+    if found == newest():
         return
     for step in MIGRATIONS[found:]:
         step(connection)
     connection.execute(SCHEMA.delete())
-    connection.execute(SCHEMA.insert().values(version=newest))
+    connection.execute(SCHEMA.insert().values(version=newest()))

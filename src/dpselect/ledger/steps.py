@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from dpselect.checks import refuse
+from dpselect.checks import counts, one, refuse
 from dpselect.errors import BudgetExhausted, DPSelectError, InvalidParameter, LedgerError
-from dpselect.ledger.amounts import PER_DELTA, Amounts, exact
+from dpselect.ledger.amounts import NOTHING, PER_DELTA, Amounts, exact
 from dpselect.ledger.book import PAGE, Book
 from dpselect.ledger.chain import Anchor, Entry
 from dpselect.ledger.database import Database, DatabaseAway
-from dpselect.ledger.records import LOST, Answered, Asking, Balance, Reservation
+from dpselect.ledger.records import LOST, Answered, Asking, Balance, Reservation, is_released
 from dpselect.ledger.total import Total
+from dpselect.ledger.unit import PrivacyUnit, given_unit
 from dpselect.ledger.wording import written
 
 Result = TypeVar("Result")
@@ -56,13 +59,18 @@ class Turn:
 class Steps:
     """The steps of :class:`~dpselect.ledger.Ledger`, on the entries of one data set."""
 
-    def __init__(self, database: Database, book: Book, first: Entry, *, who: str) -> None:
+    def __init__(
+        self, database: Database, book: Book, first: Entry, *, who: str, unit: PrivacyUnit | None = None
+    ) -> None:
         self._database = database
         self._book = book
+        self._first, self._marked = Anchor(first.number, first.digest), "mark" in first.content
         self._total = Total.from_document(first.content["total"], first.amounts)
         self._who = who
-        #: The key of what was reserved last, or was about to be.
-        self._mark: str | None = None
+        #: Whose privacy the questions asked here are about, as far as that was said.
+        self._unit = unit
+        #: Of each thread: the key of what it reserved last, or was about to.
+        self._thread = threading.local()
 
     def close(self) -> None:
         """Let go of the database; what is reserved stays charged."""
@@ -74,6 +82,21 @@ class Steps:
         return self._book.name
 
     @property
+    def read_only(self) -> bool:
+        """Whether it can be looked at and not be written."""
+        return self._database.read_only
+
+    @property
+    def identity(self) -> Anchor:
+        """The anchor of the first entry: it names this data set, in this ledger, for good."""
+        return self._first
+
+    @property
+    def marked(self) -> bool:
+        """Whether it was made by a version that writes its anchor into data-set files."""
+        return self._marked
+
+    @property
     def total(self) -> Total:
         """What may be charged in all."""
         return self._total
@@ -83,6 +106,42 @@ class Steps:
         head, retired = self._database.read(self._book.head)
         self._book.saw(head)
         return Balance(self._total, head.sums, Anchor(head.number, head.digest), retired)
+
+    def unit(self) -> PrivacyUnit | None:
+        """Whose privacy is counted; None where nothing said it yet."""
+        return self._database.read(self._book.unit)
+
+    def state_unit(self, unit: PrivacyUnit) -> None:
+        """Say whose privacy is counted, for the curator: it can be corrected until something is charged."""
+        given_unit(unit)
+
+        def work(connection: Connection, attempt: int) -> None:
+            head, _ = self._book.head(connection)
+            stated = self._book.unit(connection)
+            if stated is None or (stated != unit and head.sums == NOTHING):
+                self._book.state_unit(connection, head, unit, self._who)
+            else:
+                stated.check(unit)
+
+        self._write(work)
+
+    def claim(self, unit: PrivacyUnit) -> None:
+        """Say whose privacy the questions asked here are about; refused where the ledger counts somebody else's."""
+        given_unit(unit)
+        for known in (self._unit, self.unit()):
+            if known is not None:
+                known.check(unit)
+        self._unit = unit
+
+    def _with_unit(self, connection: Connection, head: Entry) -> Entry:
+        """The head to charge after: whose privacy that is about is stated with the first charge, and then stands."""
+        if self._unit is None:
+            return head
+        stated = self._book.unit(connection)
+        if stated is None:
+            return self._book.state_unit(connection, head, self._unit, self._who)
+        stated.check(self._unit)
+        return head
 
     def entries(self) -> Iterator[Entry]:
         """All entries in order, fetched a page at a time."""
@@ -106,7 +165,7 @@ class Steps:
     @property
     def last(self) -> Reservation | None:
         """The reservation of the last question that was asked here, as it stands now."""
-        mark = self._mark
+        mark = getattr(self._thread, "mark", None)
         found = None if mark is None else self._database.read(lambda found: self._book.asked(found, mark))
         return None if found is None else Reservation(*found)
 
@@ -124,21 +183,31 @@ class Steps:
 
     def _reserve(self, mark: str, amounts: Amounts, body: str, *, new: bool) -> Reservation:
         """Charge a question; one that was asked before, unless it must be ``new``, has its reservation already."""
-        self._mark = mark
+        self._thread.mark = mark
 
         def work(connection: Connection, attempt: int) -> Reservation:
             head, retired = self._book.head(connection)
-            asked = None if new and not attempt else self._book.asked(connection, mark)
+            key, asked = (mark, None) if new and not attempt else self._standing(connection, mark)
+            self._thread.mark = key
             if asked is not None:
                 found = Reservation(*asked)
                 _check_same(amounts, found)
                 return found
             self._check_room(head, amounts, retired=retired)
-            return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, body), made=True)
+            head = self._with_unit(connection, head)
+            return Reservation(self._book.reserve(connection, head, key, amounts, self._who, body), made=True)
 
         found = self._write(work)
         self._book.saw(found.entry)
         return found
+
+    def _standing(self, connection: Connection, mark: str) -> tuple[str, tuple[Entry, Entry | None] | None]:
+        """The key of a question and its reservation; one that was released is as if it had not been asked."""
+        asked = self._book.asked(connection, mark)
+        while asked is not None and Reservation(*asked).released:
+            mark = hashlib.sha256(f"{mark} released".encode()).hexdigest()
+            asked = self._book.asked(connection, mark)
+        return mark, asked
 
     def _settle(self, reservation: Reservation, amounts: Amounts, body: str) -> tuple[Entry, bool]:
         """The end of a reservation, and whether it was surely made by this call."""
@@ -163,6 +232,40 @@ class Steps:
         """
         settled, mine = self._settle(reservation, check_reservation(reservation).entry.amounts, LOST)
         return None if mine else settled
+
+    def release(self, number: int, *, reason: str) -> None:
+        """Give back a charge whose question failed before any row was added up, on the curator's word.
+
+        The ledger cannot know why a question has no answer. A failure that somebody saw, and that depends on rows, is
+        an answer: then leave it charged. What is settled, and the stretches of a stream, which may pay for answers that
+        were shown, are refused. The same question can be asked again, and is charged again.
+
+        Parameters
+        ----------
+        number : int
+            The entry of the reservation, as ``ledger history`` shows it.
+        reason : str
+            Why, for the record.
+        """
+        number = int(one(counts, "entry", number, least=1))
+        if not isinstance(reason, str) or not reason.strip():
+            raise refuse("reason", reason, "given: why the charge is released, for the record")
+        body = written("reason", {"released": reason})
+
+        def work(connection: Connection, attempt: int) -> None:
+            head, _ = self._book.head(connection)
+            entry = self._book.entry(connection, number)
+            if entry is None or entry.kind != "reserve":
+                raise refuse("entry", number, "the entry of a question that is charged and has no answer")
+            end = self._book.settled(connection, number)
+            if "sitting" in entry.content or (end is not None and not is_released(end)):
+                raise refuse(
+                    "entry", number, "a question without an answer; a stream, or what has ended, stays charged"
+                )
+            if end is None:
+                self._book.settle(connection, head, entry, NOTHING, self._who, body)
+
+        self._write(work)
 
     def exchange(
         self,
@@ -195,11 +298,12 @@ class Steps:
                 head = self._book.settle(connection, head, old.entry, used, self._who, body)
             amounts = (self._total.amounts - head.sums).at_most(wish)
             self._check_room(head, amounts if least <= amounts else least, retired=retired)
+            head = self._with_unit(connection, head)
             return Reservation(self._book.reserve(connection, head, mark, amounts, self._who, question))
 
         found = self._write(work)
         self._book.saw(found.entry)
-        self._mark = mark
+        self._thread.mark = mark
         return found
 
     def end_stretch(self, old: Reservation, used: Amounts, body: str) -> None:
@@ -234,12 +338,12 @@ class Steps:
                     head = end = self._book.settle(
                         connection, head, held.entry, held.entry.amounts, self._who, body or ""
                     )
-                if end.body == LOST:  # by somebody who asked the same at the same time
-                    turn.problem = turn.problem or lost(held.number)
+                if end.body == LOST or is_released(end):  # by somebody else in the meantime
+                    turn.problem = turn.problem or ended(held.number, end)
                     continue
                 turn.answers[held.number] = Answered(end, repeated=not mine)
             for mark, amounts, body in priced if turn.problem is None else []:
-                found = self._book.asked(connection, mark)
+                mark, found = self._standing(connection, mark)
                 try:
                     if found is not None:
                         _check_same(amounts, Reservation(*found))
@@ -249,6 +353,7 @@ class Steps:
                     turn.problem = problem
                     break
                 if found is None:
+                    head = self._with_unit(connection, head)
                     head = self._book.reserve(connection, head, mark, amounts, self._who, body)
                     found = head, None
                 turn.reserved.append(Reservation(*found))
@@ -300,6 +405,16 @@ def check_within(amounts: Amounts, reservation: Reservation) -> None:
     """Refuses to settle at more than was reserved."""
     if amounts.negative or not amounts <= reservation.entry.amounts:
         raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")
+
+
+def ended(number: int, end: Entry) -> InvalidParameter:
+    """What to say of a question that somebody else ended without an answer."""
+    if not is_released(end):
+        return lost(number)
+    return InvalidParameter(
+        f"the charge of this question (entry {number}) was released while it was asked; its answer is not shown, and "
+        "nothing was spent. Ask again",
+    )
 
 
 def lost(number: int) -> InvalidParameter:

@@ -15,21 +15,22 @@ from __future__ import annotations
 import getpass
 import itertools
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import Connection
 
 from dpselect.checks import counts, one, refuse
-from dpselect.errors import DPSelectError, LedgerError
+from dpselect.errors import DPSelectError, LedgerError, NothingRead
 from dpselect.ledger.book import Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
-from dpselect.ledger.database import PATIENCE, Database
-from dpselect.ledger.records import LOST, Answered, Asking, Reservation
-from dpselect.ledger.schema import is_current, upgrade
-from dpselect.ledger.steps import FROM_OUTSIDE, Steps, Turn, check_reservation, check_within, lost
+from dpselect.ledger.database import HOW_TO_MAKE_ONE, Database, NoLedger
+from dpselect.ledger.records import LOST, Answered, Asking, Reservation, is_released
+from dpselect.ledger.schema import newest, upgrade, version_of
+from dpselect.ledger.steps import FROM_OUTSIDE, Steps, Turn, check_reservation, check_within, ended
 from dpselect.ledger.total import Total
+from dpselect.ledger.unit import PrivacyUnit, given_unit
 from dpselect.ledger.wording import key_of, label, written
 
 #: The lock under which tables and data sets are made; data sets count from 1.
@@ -62,21 +63,32 @@ class Ledger(Steps):
 
     @classmethod
     def create(
-        cls, place: str | Path, *, dataset: str, total: Total, who: str | None = None, patience: float = PATIENCE
+        cls,
+        place: str | Path,
+        *,
+        dataset: str,
+        total: Total,
+        who: str | None = None,
+        unit: PrivacyUnit | None = None,
+        patience: float | None = None,
     ) -> Self:
-        """A new data set with its total, in a file that is made if need be; refused where the data set is there.
+        """Make a new data set with its total, in a file that is made if need be; nothing else makes one.
 
-        ``place`` is a file or a URL; ``who`` is written into the entries, the user's name by default.
+        Refused where the data set is there. ``place`` is a file, a URL, or ``$NAME`` of an environment variable that
+        holds one; ``who`` is written into the entries, the user's name by default; ``unit`` says whose privacy is
+        counted, and is otherwise stated by the first question of a :class:`~dpselect.Dataset`.
         """
         if not isinstance(total, Total):
             raise refuse("total", total, "a Total, such as Total.pure(1.0)")
         name, by = label("dataset", dataset), _label_of(who)
+        if unit is not None:
+            given_unit(unit)
         database = Database(place, create=True, patience=patience)
 
         def begin(connection: Connection, attempt: int) -> tuple[Book, Entry]:
             upgrade(connection)
             if find(connection, name) is None:
-                return make(connection, name, total, by)
+                return make(connection, name, total, by, unit)
             if attempt:  # the commit of the attempt before may have gone through
                 book, first = open_book(connection, name)
                 if Total.from_document(first.content["total"], first.amounts) == total:
@@ -88,7 +100,7 @@ class Ledger(Steps):
         except BaseException:
             database.close()
             raise
-        return cls(database, book, first, who=by)
+        return cls(database, book, first, who=by, unit=unit)
 
     @classmethod
     def open(
@@ -97,19 +109,51 @@ class Ledger(Steps):
         *,
         dataset: str | None = None,
         who: str | None = None,
-        anchor: Anchor | str | None = None,
-        patience: float = PATIENCE,
+        anchor: Anchor | str | Sequence[Anchor | str] | None = None,
+        unit: PrivacyUnit | None = None,
+        patience: float | None = None,
     ) -> Self:
-        """A data set that is there; without a name, the only one.
+        """Open a data set that is there; nothing is made.
 
-        With the last ``anchor``, a copy from before it is refused.
+        Parameters
+        ----------
+        place : path or str
+            A file, a URL, or ``$NAME`` of an environment variable that holds one.
+        dataset : str, optional
+            Its name; without it, the data set of the ``anchor``, or the only one.
+        who : str, optional
+            Written into the entries; the user's name by default.
+        anchor : Anchor, str or several, optional
+            Where the ledger had come: one that does not have such an entry is an older copy, and refused.
+        unit : PrivacyUnit, optional
+            Whose privacy the questions are about; refused where the ledger counts somebody else's.
+        patience : float, optional
+            Seconds each step waits for the database; 30 by default, or ``DPSELECT_LEDGER_PATIENCE``.
+
+        Raises
+        ------
+        LedgerError
+            Where there is no such ledger or data set, or it cannot be reached. An outage is never taken for an empty
+            ledger.
         """
-        by, kept = _label_of(who), _anchor(anchor)
+        by, kept = _label_of(who), _anchors(anchor)
+        if unit is not None:
+            given_unit(unit)
         database = _opened(place, patience)
+
+        def look(connection: Connection) -> tuple[Book, Entry]:
+            book, first = open_book(connection, dataset, kept[-1] if kept else None)
+            for reached in kept:
+                book.check_anchor(connection, reached)
+            stated = None if unit is None else book.unit(connection)
+            if unit is not None and stated is not None:
+                stated.check(unit)
+            return book, first
+
         try:
-            book, first = database.read(lambda connection: open_book(connection, dataset))
-            book.seen = kept or book.seen
-            found = cls(database, book, first, who=by)
+            book, first = database.read(look)
+            book.seen = kept[-1] if kept else book.seen
+            found = cls(database, book, first, who=by, unit=unit)
             found.balance()
         except BaseException:
             database.close()
@@ -117,7 +161,7 @@ class Ledger(Steps):
         return found
 
     @staticmethod
-    def datasets(place: str | Path, *, patience: float = PATIENCE) -> tuple[str, ...]:
+    def datasets(place: str | Path, *, patience: float | None = None) -> tuple[str, ...]:
         """The names of the data sets in a ledger."""
         database = _opened(place, patience)
         try:
@@ -163,14 +207,22 @@ class Ledger(Steps):
             Whether the same question is asked once more, and paid once more.
         read : callable, optional
             Reads the data for ``draw`` and draws no noise. Called right before it; where it fails the charge stays,
-            and the same question asked again carries on under it.
+            since the failure may tell of rows, and the same question asked again carries on under it. Where it raises
+            ``NothingRead`` no row was touched, and the charge is released.
         """
         _check_callables(draw, read)  # before anything is charged
         reservation = self.reserve(question, cost=cost, key=key, afresh=afresh)
         if reservation.settled is not None:
             return Answered(reservation.settled, repeated=True)
         if read is not None:
-            read()
+            try:
+                read()
+            except NothingRead as failure:
+                # Only what this call charged: an earlier try may have failed in a way that tells of rows.
+                if reservation.made:
+                    self.release(reservation.number, reason="the table could not be opened")
+                    failure.add_note("no row was read, and its charge was released: nothing was spent")
+                raise
         try:
             answer = draw()
         except KeyboardInterrupt:
@@ -189,8 +241,8 @@ class Ledger(Steps):
         settled = self.lose(reservation)
         if settled is None:
             raise problem
-        if settled.body == LOST:
-            raise lost(reservation.number)
+        if settled.body == LOST or is_released(settled):
+            raise ended(reservation.number, settled)
         return Answered(settled, repeated=True)
 
     def ask_many(self, questions: Iterable[Asking], *, together: int = 32) -> Iterator[Answered]:
@@ -247,15 +299,15 @@ class Ledger(Steps):
 
         A question that was asked before gives the reservation it has, with its answer where there is one.
         """
-        self._mark = None
+        self._thread.mark = None
         body = written("question", question)
         mark = secrets.token_hex(32) if afresh else key_of(body, key)
         return self._reserve(mark, self._total.price(cost), body, new=afresh)
 
     def knows(self, question: dict[str, Any], *, key: str | None = None) -> bool:
-        """Whether the question was asked before, answered or not."""
+        """Whether the question was asked before, answered or not; one that was released was not."""
         mark = key_of(written("question", question), key)
-        return self._database.read(lambda connection: self._book.asked(connection, mark)) is not None
+        return self._database.read(lambda connection: self._standing(connection, mark)[1]) is not None
 
     def settle(self, reservation: Reservation, answer: Any, *, cost: Any = None) -> Answered:
         """Write down the answer at its cost, which comes before showing it.
@@ -277,21 +329,38 @@ class Ledger(Steps):
         except BaseException as failure:
             problem = failure
         else:
-            if settled.body == LOST:
-                raise lost(reservation.number)
+            if settled.body == LOST or is_released(settled):
+                raise ended(reservation.number, settled)
             return Answered(settled, repeated=not mine and settled.body != body)
         return self._stands(reservation, problem)
 
+    def require(self, anchor: Anchor | str | Sequence[Anchor | str]) -> None:
+        """Refuse to go on where the ledger does not have an entry that it had: it is an older copy, or another one."""
+        kept = _anchors(anchor)
+
+        def look(connection: Connection) -> None:
+            for reached in kept:
+                self._book.check_anchor(connection, reached)
+
+        self._database.read(look)
+
     def verify(self, *, anchor: Anchor | str | None = None) -> Check:
-        """Look at the whole chain, and at an anchor that was kept elsewhere."""
+        """Look at the whole chain, and at an anchor that was kept elsewhere.
+
+        Without an anchor nothing shows that the end was cut off, or that an older copy was put in its place.
+        """
         return check_chain(self.entries(), self.dataset, anchor=_anchor(anchor))
 
 
-def _opened(place: str | Path, patience: float) -> Database:
+def _opened(place: str | Path, patience: float | None) -> Database:
+    """A database with a ledger in it, brought to the newest version; one without is never made into one."""
     database = Database(place, patience=patience)
     try:
-        # Most often there is nothing to do, and a reader need not wait for writers to find that out.
-        if not database.read(is_current):
+        version = database.read(version_of)
+        if not version:
+            raise NoLedger(f"there is no ledger in this database: its tables are not there; {HOW_TO_MAKE_ONE}")
+        # Most often there is nothing to do. All versions can be looked at as they are.
+        if version > newest() or (version < newest() and not database.read_only):
             database.write(lambda connection, _: upgrade(connection), lock=_MAKING)
     except BaseException:
         database.close()
@@ -299,10 +368,16 @@ def _opened(place: str | Path, patience: float) -> Database:
     return database
 
 
-def _anchor(anchor: Anchor | str | None) -> Anchor | None:
+def _anchor(anchor: object) -> Anchor | None:
     if anchor is not None and not isinstance(anchor, str | Anchor):
         raise refuse("anchor", anchor, "one that this ledger gave, or its text")
     return Anchor.read(anchor) if isinstance(anchor, str) else anchor
+
+
+def _anchors(anchor: Anchor | str | Sequence[Anchor | str] | None) -> list[Anchor]:
+    """One anchor or several, in the order of their entries."""
+    several = list(anchor) if isinstance(anchor, list | tuple) else [anchor]
+    return sorted((one for one in map(_anchor, several) if one is not None), key=lambda one: one.number)
 
 
 def _asking(asking: object) -> Asking:

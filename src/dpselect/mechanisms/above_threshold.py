@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, finite, flag, one, positive, refuse
 from dpselect.errors import InvalidData, StateRefused
@@ -16,9 +16,10 @@ from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.mechanisms.mechanism import Mechanism, noise_of
 from dpselect.mechanisms.run import Run, Runs
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit, check_outside
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, owned_here
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.rows import scan_rows
 from dpselect.noise.scan import NoisyThreshold, Until
+from dpselect.ownership import owned_here
 from dpselect.privacy.conversions import ORDERS, renyi_to_probabilistic
 from dpselect.privacy.family import QueryFamily
 
@@ -31,8 +32,6 @@ class AboveThreshold(Mechanism):
     noise_names: ClassVar[tuple[str, ...]] = ("scale_threshold", "scale_query")
     #: Whether a ⊤ costs what its own noise says and a ⊥ nothing: then each question may have a scale of its own.
     tops_pay_alone: ClassVar[bool] = False
-    #: Whether losses are a closed form, which takes next to no time.
-    closed_form: ClassVar[bool] = False
 
     _: KW_ONLY
     threshold: float
@@ -57,11 +56,6 @@ class AboveThreshold(Mechanism):
         """What the draws of :mod:`dpselect.noise` need to know: where, how wide, of which law."""
         first, second = self.scales
         return {"threshold": self.level, "scale_threshold": first, "scale_query": second, "law": self.law}
-
-    @classmethod
-    @abstractmethod
-    def _losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
-        """:meth:`Settings.losses`."""
 
     @abstractmethod
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
@@ -172,35 +166,6 @@ class AboveThreshold(Mechanism):
         rows = np.broadcast_to(admitted, (number, len(admitted)))
         verdicts = scan_rows(rows, **self.noise_setting, entropy=entropy, until=until)
         return Runs.priced(self, verdicts, noise=noise)
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """Several settings of one mechanism, to compare them: its noise and (clipped) range, arrays of one entry each."""
-
-    kind: type[AboveThreshold]
-    threshold: float
-    scale_threshold: FloatArray
-    scale_query: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.scale_threshold)
-
-    def part(self, rows: slice | NDArray[np.int64]) -> Settings:
-        """Some of them, or some of them several times."""
-        arrays = (self.scale_threshold, self.scale_query, self.lower, self.upper)
-        return Settings(self.kind, self.threshold, *(array[rows] for array in arrays))
-
-    def losses(self, family: QueryFamily, below: FloatArray, above: FloatArray) -> FloatArray:
-        """What transcripts cost under each of them; counts broadcast to (settings, transcripts)."""
-        return self.kind._losses(family, self, below, above)
-
-    @property
-    def levels(self) -> FloatArray:
-        """What the noise of the threshold is added to."""
-        return self.threshold + self.kind.offset(self.scale_threshold, self.scale_query)
 
 
 def _kinds() -> list[tuple[str, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, positive
-from dpselect.mechanisms.above_threshold import AboveThreshold, Settings
+from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.quantiles import EXPONENTIAL, LAPLACE, Law
 from dpselect.privacy.classical import (
     TranscriptBound,
@@ -36,18 +36,10 @@ class ClassicalAboveThreshold(AboveThreshold):
 
     #: The loss of a transcript, from Δ over the scales.
     bound: ClassVar[TranscriptBound]
-    closed_form: ClassVar[bool] = True
 
     _: KW_ONLY
     scale_threshold: float
     scale_query: float
-
-    @classmethod
-    def _losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
-        """The closed form in doubles; threshold and range do not matter to it."""
-        first, second = settings.scale_threshold[:, None], settings.scale_query[:, None]
-        costs = family.sensitivity / first, family.sensitivity / second
-        return np.asarray(cls.bound(*costs, below, above, monotone=family.monotone))
 
     def loss(self, below: ArrayLike, above: ArrayLike = 0) -> float | FloatArray:
         """Ex-post ε of a transcript with so many ⊥ and ⊤ under one threshold; arrays broadcast."""
@@ -159,6 +151,11 @@ class ExponentialAboveThreshold(ClassicalAboveThreshold):
             scale_threshold=positive("scale_threshold", scale_threshold),
             scale_query=positive("scale_query", scale_query),
         )
-        wider = np.maximum(first, second)
-        offset = wider * (np.log(2.0) - np.log1p(np.minimum(first, second) / wider))
-        return np.asarray(np.where(second > first, offset, -offset))
+        return median_offset(first, second)
+
+
+def median_offset(first: ArrayLike, second: ArrayLike) -> FloatArray:
+    """The median of second·E' − first·E, E and E' exponential of mean 1; positive scales, not checked."""
+    wider = np.maximum(first, second)
+    offset = wider * (np.log(2.0) - np.log1p(np.minimum(first, second) / wider))
+    return np.asarray(np.where(np.asarray(second) > first, offset, -offset))

@@ -22,7 +22,7 @@ from dpselect.checks import (
     refuse,
     unwrap,
 )
-from dpselect.mechanisms.above_threshold import AboveThreshold, Settings
+from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.noise.quantiles import NORMAL, Law
 from dpselect.numerics.enclosure import Enclosure
 from dpselect.numerics.roots import smallest_safe
@@ -67,22 +67,6 @@ class GaussianAboveThreshold(AboveThreshold):
     sigma_threshold: float
     sigma_query: float
 
-    @classmethod
-    def _losses(cls, family: QueryFamily, settings: Settings, below: FloatArray, above: FloatArray) -> FloatArray:
-        """The tight losses of THEORY §2."""
-        found = transcript_epsilon(
-            lower=settings.lower[:, None],
-            upper=settings.upper[:, None],
-            sensitivity=family.sensitivity,
-            threshold=settings.threshold,
-            sigma_threshold=settings.scale_threshold[:, None],
-            sigma_query=settings.scale_query[:, None],
-            below=below,
-            above=above,
-            monotone=family.monotone,
-        )
-        return np.asarray(found)
-
     @cached_property
     def _setting(self) -> dict[str, Any]:
         return {**vars(self.family), **{name: getattr(self, name) for name in ("threshold", *self.noise_names)}}
@@ -117,19 +101,12 @@ class GaussianAboveThreshold(AboveThreshold):
         losses = [np.asarray(self.loss(h - np.minimum(k, h), np.minimum(k, h))) for k in range(most + 1)]
         return unwrap(np.max(losses, axis=0))
 
-    @staticmethod
-    def shifts(family: QueryFamily, *, scale_threshold: ArrayLike, scale_query: ArrayLike) -> FloatArray:
-        """How far each output event of a capped run moves, in standard deviations (THEORY §3)."""
-        most = relative_shift(check_family(family).monotone) * family.sensitivity
-        first, second = broadcast(
-            scale_threshold=positive("scale_threshold", scale_threshold),
-            scale_query=positive("scale_query", scale_query),
-        )
-        return total_shift((family.sensitivity, first), (most, second))
-
     @property
     def _shift(self) -> float:
-        return float(self.shifts(self.family, scale_threshold=self.sigma_threshold, scale_query=self.sigma_query))
+        """How far each output event of a capped run moves, in standard deviations (THEORY §3)."""
+        most = relative_shift(self.family.monotone) * self.family.sensitivity
+        moves = (self.family.sensitivity, self.sigma_threshold), (most, self.sigma_query)
+        return float(total_shift(*moves))
 
     def profile(self, epsilon: ArrayLike, horizon: ArrayLike) -> float | FloatArray:
         """An upper bound on δ at ε of a run capped at ``horizon``: 0 where the pure bound already holds."""

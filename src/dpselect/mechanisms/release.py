@@ -21,7 +21,7 @@ from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit
 from dpselect.noise.discrete import discrete_gaussian, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import LAPLACE, NORMAL, Law
-from dpselect.privacy.classical import calibrated_scale, upward
+from dpselect.privacy.classical import calibrated_scale
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 from dpselect.privacy.release import (
@@ -31,6 +31,7 @@ from dpselect.privacy.release import (
     gaussian_release_rho,
     gaussian_release_sigma,
 )
+from dpselect.rounding import upward
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,13 @@ from dpselect.checks import FloatArray
 from dpselect.errors import StateRefused
 from dpselect.mechanisms.mechanism import Noise
 from dpselect.mechanisms.values import OutsidePolicy, PrivateValues, admit_one, admit_scores
-from dpselect.noise.entropy import Entropy, process
+from dpselect.noise.entropy import Entropy
 from dpselect.noise.inputs import FloatScores
 from dpselect.noise.rows import VerdictRows
 from dpselect.noise.scan import NoisyThreshold
-from dpselect.privacy.classical import added
+from dpselect.ownership import process
 from dpselect.privacy.loss import RealisedLoss
+from dpselect.rounding import added
 
 if TYPE_CHECKING:
     from dpselect.mechanisms.above_threshold import AboveThreshold

@@ -20,10 +20,10 @@ from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.inputs import FloatScores
 from dpselect.noise.rows import noisy_argmax_rows
-from dpselect.privacy.classical import added
 from dpselect.privacy.conversions import range_renyi, range_rho
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
+from dpselect.rounding import added
 
 #: Which end is looked for.
 Goal: TypeAlias = Literal["largest", "smallest"]

@@ -38,10 +38,11 @@ from dpselect.noise.argmax import noisy_argmax
 from dpselect.noise.discrete import LARGEST_MAGNITUDE, LARGEST_SCALE, discrete_laplace
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.quantiles import GUMBEL, LAPLACE, Law
-from dpselect.privacy.classical import calibrated_scale, upward
+from dpselect.privacy.classical import calibrated_scale
 from dpselect.privacy.family import QueryFamily, check_family
 from dpselect.privacy.loss import Loss
 from dpselect.privacy.release import Grid
+from dpselect.rounding import upward
 
 #: Which part of ε goes to the noise of the line, if left out.
 LINE_SHARE = 0.15

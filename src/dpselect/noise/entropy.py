@@ -18,7 +18,6 @@ import hashlib
 import itertools
 import os
 import threading
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
@@ -28,34 +27,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import DTypeLike, NDArray
 
 from dpselect.checks import refuse
-
-#: Names this process. Whoever holds noise or a budget remembers the number and compares it before each use. It is read
-#: anew each time: a ``fork()`` called from C, as pre-forking servers do, runs no Python code in the child.
-process = os.getpid
-
-#: Whoever holds a budget, or stretches randomness, for as long as it lives.
-_owners: weakref.WeakSet[Any] = weakref.WeakSet()
-_NOBODY = -1
-
-
-def owned_here(owner: Any) -> int:
-    """:func:`process`, for ``owner`` to keep as ``_process``.
-
-    The number alone does not tell a child from its parent where the child has a process namespace of its own, as in
-    containers: both can be number 1. A child forked by Python therefore takes all owners' numbers away before anything
-    else runs in it, which costs those who compare them nothing.
-    """
-    _owners.add(owner)
-    return process()
-
-
-def _in_child() -> None:
-    for owner in list(_owners):
-        owner._process = _NOBODY
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+from dpselect.ownership import owned_here, process
 
 _POOL_BYTES = 8192
 _CHUNK = bytes(1 << 16)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,27 +37,6 @@ _LEAST_RATIONAL_SCALE = 1 / _MOST_RATIONAL_SCALE
 #: What is said of a shared array that was changed beyond use.
 CHANGED = "values must stay as they are while they are in use; pass a copy"
 _FINITE = "values must be finite; there is a NaN or an infinity among them"
-
-
-class Scores(Protocol):
-    """Values that passed the door, read block by block in doubles and one by one exactly."""
-
-    def __len__(self) -> int: ...
-
-    def largest(self) -> Exact:
-        """The largest value."""
-
-    def exact(self, index: int) -> Fraction:
-        """One value, exactly."""
-
-    def near(self, number: Fraction) -> Exact:
-        """The number closest to ``number`` that can serve as an origin."""
-
-    def distances(self, *, origin: Exact, scale: Exact) -> Distances:
-        """How to measure: each distance within 2^-50 of itself, or 2^-1000; beyond the doubles, infinite."""
-
-    def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
-        """All of them at once, as good, for a handful of values."""
 
 
 def scores(values: Values) -> Scores:
@@ -85,10 +64,8 @@ def scores(values: Values) -> Scores:
         raise InvalidData("values must not be empty")
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         return FloatScores.checked(array)
-    if array.dtype.kind in "iu":
-        return _IntegerScores(array)
-    if array.dtype.kind == "O":
-        return _RationalScores(array)
+    if array.dtype.kind in "iuO":
+        return ExactScores(array)
     raise InvalidData(
         f"values must be real numbers of at most 64 bits, or exact; these are {array.dtype.type.__name__}"
     )
@@ -97,12 +74,7 @@ def scores(values: Values) -> Scores:
 def _without_rounding(values: Sequence[object]) -> NDArray[Any]:
     """A list as an array; NumPy alone would round large integers, among themselves or beside floats."""
     kinds = {type(value) for value in values}
-    if kinds == {int}:
-        try:
-            return np.array(values, dtype=np.int64)
-        except OverflowError:
-            pass
-    elif len(kinds) <= 1:
+    if len(kinds) <= 1 and kinds != {int}:
         return np.asarray(values)
     array = np.empty(len(values), dtype=object)
     array[:] = values
@@ -209,7 +181,7 @@ class FloatScores:
         return nearest_double(number, clip=True)
 
     def distances(self, *, origin: Exact, scale: Exact) -> Distances:
-        """How to measure, block by block."""
+        """How to measure: each distance within 2^-50 of itself, or 2^-1000; beyond the doubles, infinite."""
         read, zero, unit = self.read, float(origin), nearest_double(scale)
         if max(abs(zero), abs(self._least), abs(self._largest)) > 2.0**1022:
             return lambda start, stop: huge_distances(read(start, stop), zero=zero, unit=unit)
@@ -256,47 +228,7 @@ def huge_distances(block: NDArray[Any], *, zero: FloatArray | float, unit: float
     return np.where(np.isfinite(found), found / unit, halves / unit * 2.0)
 
 
-class _IntegerScores:
-    """Integers of any width."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        self._array = array
-        self._least, self._largest = int(array.min()), int(array.max())
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def largest(self) -> int:
-        return self._largest
-
-    def exact(self, index: int) -> Fraction:
-        return Fraction(int(self._array[index]))
-
-    def near(self, number: Fraction) -> int:
-        limits = np.iinfo(np.int64 if self._array.dtype.kind == "i" else np.uint64)
-        return max(int(limits.min), min(int(limits.max), round(number)))
-
-    def distances(self, *, origin: Exact, scale: Exact) -> Distances:
-        array, zero, unit = self._array, int(origin), np.float64(nearest_double(scale))
-        wrapped = np.uint64(zero % 2**64)
-
-        def measure(start: int, stop: int) -> FloatArray:
-            block = array[start:stop]
-            # Modulo 2^64 the difference taken the right way round is exact, whatever the values.
-            above = block >= zero
-            words = block.astype(np.uint64)
-            magnitude = np.where(above, words - wrapped, wrapped - words).astype(np.float64)
-            with np.errstate(over="ignore", under="ignore"):
-                magnitude /= unit
-            return np.where(above, magnitude, -magnitude)
-
-        return measure
-
-    def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
-        return _all_of(self, origin=origin, scale=scale)
-
-
-class _RationalScores:
+class ExactScores:
     """Exact numbers, one by one: ints, Fractions, Decimals, and floats at their exact value."""
 
     def __init__(self, array: NDArray[Any]) -> None:
@@ -306,22 +238,31 @@ class _RationalScores:
         return len(self._numbers)
 
     def largest(self) -> Fraction:
+        """The largest."""
         return max(self._numbers)
 
     def exact(self, index: int) -> Fraction:
+        """One of them."""
         return self._numbers[index]
 
     def near(self, number: Fraction) -> Fraction:
+        """The number itself: any can serve as an origin."""
         return number
 
     def distances(self, *, origin: Exact, scale: Exact) -> Distances:
+        """How to measure, block by block."""
         numbers, zero, unit = self._numbers, Fraction(origin), Fraction(scale)
         return lambda start, stop: np.array(
             [nearest_double((number - zero) / unit) for number in numbers[start:stop]], dtype=np.float64
         )
 
     def few_distances(self, *, origin: Exact, scale: Exact) -> list[float]:
+        """All distances at once."""
         return _all_of(self, origin=origin, scale=scale)
+
+
+#: Values that passed the door, read block by block in doubles and one by one exactly.
+Scores: TypeAlias = FloatScores | ExactScores
 
 
 def private_rational(value: object) -> Fraction:

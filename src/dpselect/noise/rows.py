@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,14 @@ def noisy_argmax_rows(
 
 
 def scan_rows(
-    values: FloatArray, *, entropy: Entropy = SYSTEM_ENTROPY, until: Until = "first", **setting: Any
+    values: FloatArray,
+    *,
+    threshold: Exact,
+    scale_threshold: Exact,
+    scale_query: Exact,
+    law: Law = NORMAL,
+    entropy: Entropy = SYSTEM_ENTROPY,
+    until: Until = "first",
 ) -> VerdictRows:
     """Every row of ``values`` as a run of its own against a noisy threshold of its own; exact.
 
@@ -82,10 +89,10 @@ def scan_rows(
     ----------
     values : ndarray of shape (runs, questions)
         Finite doubles, taken at their exact value.
-    until : {"first", "all"}
-        Whether a run ends at its first ⊤ or answers everything.
     threshold, scale_threshold, scale_query, law, entropy
         As for :class:`~dpselect.noise.scan.NoisyThreshold`.
+    until : {"first", "all"}
+        Whether a run ends at its first ⊤ or answers everything.
 
     Returns
     -------
@@ -98,88 +105,35 @@ def scan_rows(
     >>> scan_rows(runs, threshold=5.0, scale_threshold=0.1, scale_query=0.1).tolist()
     [[0, 1, -1], [0, 0, 0]]
     """
+    level, unit = exactly("threshold", threshold), exact_scale("scale_query", scale_query)
+    threshold_unit = exact_scale("scale_threshold", scale_threshold)
+    origin = nearest_double(level, clip=True)
+    ratio = nearest_double(threshold_unit / unit, clip=True)
+    offset = nearest_double((level - Fraction(origin)) / unit)
     verdicts = np.empty(values.shape, dtype=np.int8)
     step = max(1, _BLOCK // values.shape[1])
     for start in range(0, len(values), step):
         block = values[start : start + step]
-        lines = ThresholdRows(len(block), entropy=entropy, **setting)
-        verdicts[start : start + step] = lines.ask(np.arange(len(block)), block)
+        own = _cells((len(block), 1), entropy)
+        least, most = offset + ratio * law.cells.lower[own], offset + ratio * law.cells.upper[own]
+        cells = _cells(block.shape, entropy)
+        distance = _distances(block, origin, unit)
+        # Infinite ends stay undecided: no comparison with them is ever certain.
+        with np.errstate(invalid="ignore"):
+            above: NDArray[np.bool_] = distance + law.cells.lower.take(cells) > most + _doubt(most)
+            surely_below = distance + law.cells.upper.take(cells) < least - _doubt(least)
+        #: Thresholds that had to be looked at more closely.
+        lines: dict[int, NoisyValue] = {}
+        for row, place in np.argwhere(~(above | surely_below)).tolist():
+            if row not in lines:
+                lines[row] = _noisy(level, threshold_unit, law, int(own[row, 0]), entropy)
+            question = _noisy(Fraction(float(block[row, place])), unit, law, int(cells[row, place]), entropy)
+            above[row, place] = compare(question, lines[row]) > 0
+        verdicts[start : start + step] = above
     if until == "first":
         answered_above = verdicts == 1
         verdicts[np.cumsum(answered_above, axis=1) - answered_above > 0] = NOT_ASKED
     return verdicts
-
-
-class ThresholdRows:
-    """Noisy thresholds, one per row, each kept until it is drawn anew; asked for many rows at a time; exact.
-
-    Parameters
-    ----------
-    rows : int
-        How many.
-    threshold, scale_threshold, scale_query, law, entropy
-        As for :class:`~dpselect.noise.scan.NoisyThreshold`.
-
-    Examples
-    --------
-    >>> lines = ThresholdRows(3, threshold=5.0, scale_threshold=0.1, scale_query=0.1)
-    >>> lines.ask(np.array([0, 2]), np.array([0.0, 9.0])).tolist()
-    [False, True]
-    """
-
-    def __init__(
-        self,
-        rows: int,
-        *,
-        threshold: Exact,
-        scale_threshold: Exact,
-        scale_query: Exact,
-        law: Law = NORMAL,
-        entropy: Entropy = SYSTEM_ENTROPY,
-    ) -> None:
-        self._level, self._unit = exactly("threshold", threshold), exact_scale("scale_query", scale_query)
-        self._threshold_unit = exact_scale("scale_threshold", scale_threshold)
-        self._law, self._entropy = law, entropy
-        self._origin = nearest_double(self._level, clip=True)
-        self._ratio = nearest_double(self._threshold_unit / self._unit, clip=True)
-        self._offset = nearest_double((self._level - Fraction(self._origin)) / self._unit)
-        self._own = np.empty(rows, dtype=np.uint16)
-        #: Scores below the first are ⊥ for certain, scores above the second ⊤.
-        self._least, self._most = np.empty(rows), np.empty(rows)
-        #: Thresholds that had to be looked at more closely.
-        self._lines: dict[int, NoisyValue] = {}
-        self.redraw(np.arange(rows))
-
-    def redraw(self, rows: NDArray[np.int64]) -> None:
-        """New noise for the thresholds of these rows."""
-        own: NDArray[np.uint16] = self._entropy.words(len(rows), dtype=np.uint16)
-        least = self._offset + self._ratio * self._law.cells.lower[own]
-        most = self._offset + self._ratio * self._law.cells.upper[own]
-        self._own[rows], self._least[rows], self._most[rows] = own, least - _doubt(least), most + _doubt(most)
-        for row in rows.tolist() if self._lines else ():
-            self._lines.pop(row, None)
-
-    def ask(self, rows: NDArray[np.int64], values: FloatArray) -> NDArray[np.bool_]:
-        """Whether each row's noisy value, or each of several along a second axis, reaches the row's noisy threshold."""
-        cells = _cells(values.shape, self._entropy)
-        distance = _distances(values, self._origin, self._unit)
-        least, most = self._least[rows], self._most[rows]
-        if values.ndim == 2:
-            least, most = least[:, None], most[:, None]
-        # Infinite ends stay undecided: no comparison with them is ever certain.
-        with np.errstate(invalid="ignore"):
-            above: NDArray[np.bool_] = distance + self._law.cells.lower.take(cells) > most
-            surely_below = distance + self._law.cells.upper.take(cells) < least
-        for place in zip(*(~(above | surely_below)).nonzero(), strict=True):
-            row = int(rows[place[0]])
-            if row not in self._lines:
-                self._lines[row] = self._noisy(self._level, self._threshold_unit, int(self._own[row]))
-            question = self._noisy(Fraction(float(values[place])), self._unit, int(cells[place]))
-            above[place] = compare(question, self._lines[row]) > 0
-        return above
-
-    def _noisy(self, value: Fraction, scale: Fraction, cell: int) -> NoisyValue:
-        return _noisy(value, scale, self._law, cell, self._entropy)
 
 
 def _cells(shape: tuple[int, ...], entropy: Entropy) -> NDArray[np.uint16]:

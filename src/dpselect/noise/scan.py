@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpselect.checks import refuse
 from dpselect.errors import InvalidData, StateRefused
 from dpselect.noise.draw import LazyDraw, NoisyValue, compare, exact_ball
-from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, process
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.noise.inputs import (
     Exact,
     FloatScores,
@@ -35,6 +35,7 @@ from dpselect.noise.inputs import (
     scores,
 )
 from dpselect.noise.quantiles import NORMAL, Law, double_above, double_below
+from dpselect.ownership import process
 from dpselect.precision import working_precision
 
 #: Stop after the first ⊤, or answer everything.

@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq
 from dpselect.checks import counts as whole_numbers
 from dpselect.checks import finite, refuse
 from dpselect.errors import DPSelectError
-from dpselect.numerics.enclosure_integrand import Factor, Growth, Product
+from dpselect.numerics.enclosure_integrand import BallFactor, Growth, Product
 from dpselect.numerics.enclosure_quadrature import PrecisionTooLow, find_peak, integrate
 from dpselect.precision import working_precision
 
@@ -186,7 +186,7 @@ def _check_tolerance(tolerance: float) -> float:
 
 
 def _to_tolerance(
-    given: Sequence[ExactFactor], tolerance: float, method: Callable[[list[Factor], float], arb]
+    given: Sequence[ExactFactor], tolerance: float, method: Callable[[list[BallFactor], float], arb]
 ) -> tuple[float, float]:
     """The ends of ``method``'s ball as doubles rounded outward; precision and effort rise until they fit."""
     with working_precision():
@@ -210,11 +210,11 @@ def _to_tolerance(
     )
 
 
-def _factor(given: ExactFactor) -> Factor:
+def _factor(given: ExactFactor) -> BallFactor:
     shift = _ball("shifts", given.shift)
     if not shift >= 0:
         raise refuse("shifts", shift, "zero or more")
-    return Factor(arb(given.power), _ball("slopes", given.slope), _ball("offsets", given.offset), shift)
+    return BallFactor(arb(given.power), _ball("slopes", given.slope), _ball("offsets", given.offset), shift)
 
 
 def _ball(name: str, value: Exact) -> arb:
@@ -237,7 +237,7 @@ def _outward(ball: arb) -> tuple[float, float]:
     return lower + 0.0, upper + 0.0  # no negative zeros
 
 
-def log_ratio(factors: list[Factor], tolerance: float, tail_tolerance: float | None = None) -> arb:
+def log_ratio(factors: list[BallFactor], tolerance: float, tail_tolerance: float | None = None) -> arb:
     """log J(shift) − log J(0) = log(1 + K/J(0)), K = J(shift) − J(0) integrated as one function."""
     if all(factor.shift == 0 for factor in factors):
         return arb(0)
@@ -260,7 +260,7 @@ def log_ratio(factors: list[Factor], tolerance: float, tail_tolerance: float | N
     return (ratio * lead.exp()).log1p()
 
 
-def log_integral(factors: list[Factor], tolerance: float, tail_tolerance: float | None = None) -> arb:
+def log_integral(factors: list[BallFactor], tolerance: float, tail_tolerance: float | None = None) -> arb:
     """log J(0), by way of 1 − J(0) where that is small."""
     if not factors:
         return arb(0)

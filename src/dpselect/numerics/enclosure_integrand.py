@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 from flint import arb, ctx
 
 
-class Factor(NamedTuple):
+class BallFactor(NamedTuple):
     """Φ(slope·x + offset)^power, and the shift its argument takes (``None``: an endless one)."""
 
     power: arb
@@ -118,7 +118,7 @@ def _log_density(y: arb) -> arb:
 class Product:
     """φ(x)·∏ Φ(y_g)^count_g; the shifts are not looked at."""
 
-    factors: Sequence[Factor]
+    factors: Sequence[BallFactor]
 
     def value(self, x: arb, log_scale: arb) -> arb:
         """The product at ``x``, divided by exp(log_scale)."""
@@ -147,7 +147,7 @@ class Growth:
     The shifts are all finite (and ``endless`` is false) or all endless, which gives the shortfall.
     """
 
-    factors: Sequence[Factor]
+    factors: Sequence[BallFactor]
     endless: bool = False
 
     def value(self, x: arb, log_scale: arb) -> arb:
@@ -207,7 +207,7 @@ class Growth:
         return Survey(log_value, log_slope, [terms for terms in majorants if terms])
 
 
-def _gain(factor: Factor, x: arb, start: _Normal) -> tuple[arb, arb]:
+def _gain(factor: BallFactor, x: arb, start: _Normal) -> tuple[arb, arb]:
     """count·log Φ(y + shift), and how far that is above count·log Φ(y), relatively accurate when tiny."""
     if factor.shift is None:
         return arb(0), -factor.power * start.log_below
@@ -220,7 +220,7 @@ def _gain(factor: Factor, x: arb, start: _Normal) -> tuple[arb, arb]:
 
 
 def _way(
-    factors: Sequence[Factor],
+    factors: Sequence[BallFactor],
     log_product: arb,
     slope_product: arb,
     drift: arb,

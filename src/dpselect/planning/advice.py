@@ -30,10 +30,10 @@ def _first(plans: Sequence[Plan], suits: Callable[[Plan], bool]) -> Plan | None:
 
 def _about_largest(job: Job, plans: Sequence[Plan]) -> str:
     best = plans[0]
-    gaussian = _first(plans, lambda plan: plan.contender == "gaussian-noisy-max")
-    pure = _first(plans, lambda plan: not plan.approximate)
+    gaussian = _first(plans, lambda plan: plan.name == "gaussian-noisy-max")
+    pure = _first(plans, lambda plan: not plan.delta)
     opening = f"{best.title} answers this best: {_reached(job, best)}"
-    if best.approximate:
+    if best.delta:
         if pure is None:
             return f"{opening}, at δ = {shown(best.delta)}."
         return (
@@ -51,27 +51,19 @@ def _about_largest(job: Job, plans: Sequence[Plan]) -> str:
 
 def _about_crossings(job: Job, plans: Sequence[Plan]) -> str:
     best = plans[0]
-    sparse = _first(plans, lambda plan: plan.sparse is not None and not plan.approximate)
-    gaussian = _first(
-        plans, lambda plan: plan.sparse is not None and plan.sparse.entry.noise == "Gaussian" and not plan.approximate
-    )
+    sparse = _first(plans, lambda plan: plan.one_by_one is not None)
     opening = f"{best.title} does best: {_reached(job, best)}"
-    if best.sparse is None or best.approximate:
-        opening += f", at δ = {shown(best.delta)}" if best.approximate else ""
-        if sparse is None:
-            return f"{opening}."
-        when = "δ must be 0 or " if best.approximate else ""
-        return (
-            f"{opening}, against {_reached(job, sparse)} of the best pure sparse vector ({_lower(sparse.title)})"
-            f"{_draw(best, sparse)}; take the sparse vector only if {when}the stream may go on beyond "
-            f"{job.count} questions."
-        )
-    if gaussian is not None and gaussian is not best:
-        return (
-            f"{opening}, against {_reached(job, gaussian)} of the best Gaussian one ({_lower(gaussian.title)})"
-            f"{_draw(best, gaussian)}; {_GAUSSIAN_ONLY_IF}."
-        )
-    return f"{opening}; it stays within the budget whatever the stream does, and δ is 0."
+    if best.one_by_one is not None:
+        return f"{opening}; it stays within the budget whatever the stream does, and δ is 0."
+    opening += f", at δ = {shown(best.delta)}" if best.delta else ""
+    if sparse is None:
+        return f"{opening}."
+    when = "δ must be 0 or " if best.delta else ""
+    return (
+        f"{opening}, against {_reached(job, sparse)} of the best pure sparse vector ({_lower(sparse.title)})"
+        f"{_draw(best, sparse)}; take the sparse vector only if {when}the stream may go on beyond "
+        f"{job.count} questions."
+    )
 
 
 def _lower(title: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpselect.checks import FloatArray, counts, finite, flag, positive, probability, refuse
 from dpselect.files import read_document, write_document
+from dpselect.mechanisms.selection import Goal
 from dpselect.planning.knowledge import (
     Model,
     Profile,
@@ -18,6 +19,7 @@ from dpselect.planning.knowledge import (
     knowledge_from,
     made_up,
     moved_to_share,
+    with_flat_ends,
 )
 from dpselect.planning.outlook import KNOWN, SUPPOSED, Scenario, scenarios, stated_range
 from dpselect.privacy.family import QueryFamily
@@ -59,6 +61,10 @@ class Job:
         An F1, or accuracy, to reach at the least ε.
     whole : bool
         Whether all questions are there before the first is answered, as for a table: then they may be answered at once.
+    goal : {"largest", "smallest"}
+        Which end is looked for where the largest is asked for.
+    top : int
+        How many are named, in order; each costs an equal part of ε.
 
     Examples
     --------
@@ -83,6 +89,8 @@ class Job:
     outlook: Outlook = "changing"
     wanted: float | None = None
     whole: bool = False
+    goal: Goal = "largest"
+    top: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.asked, str) or self.asked not in get_args(Asked):
@@ -94,6 +102,8 @@ class Job:
         if not isinstance(self.public, (Profile, Model)):
             raise refuse("public", self.public, "a Profile declared public, or a Model")
         flag("whole", self.whole)
+        if self.goal not in get_args(Goal):
+            raise refuse("goal", self.goal, '"largest" or "smallest"')
         if self.outlook not in get_args(Outlook):
             raise refuse("outlook", self.outlook, "one of " + ", ".join(get_args(Outlook)))
         self._settle_numbers()
@@ -103,6 +113,9 @@ class Job:
         count = len(self.public.values) if self.count == 0 and isinstance(self.public, Profile) else self.count
         least = 2 if self.asked == "largest" else 1
         object.__setattr__(self, "count", int(counts("count", count, least=least)))
+        object.__setattr__(self, "top", int(counts("top", self.top, least=1)))
+        if self.top > self.count:
+            raise refuse("top", self.top, f"at most the number of candidates, {self.count}")
         if self.epsilon is None and self.wanted is None:
             raise refuse("epsilon", None, "given, or else wanted")
         if self.epsilon is not None:
@@ -147,7 +160,9 @@ class Job:
 
     def series(self) -> list[FloatArray]:
         """What a selection is tried on: the profile, or several series of the model."""
-        return made_up(self.family, count=self.count, public=self.public)
+        made = made_up(self.family, count=self.count, public=self.public)
+        flat = self.goal == "smallest" and isinstance(self.public, Model)
+        return with_flat_ends(made, goal=self.goal) if flat else made
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """The cases that settings are chosen for; the first is what is expected."""
@@ -173,8 +188,9 @@ class Job:
         """Plain values for TOML and JSON."""
         names = ("asked", "count", "epsilon", "delta", "threshold", "share", "outlook", "wanted")
         found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        whole = {"whole": True} if self.whole else {}
-        return {**found, **whole, "family": asdict(self.family), "public": knowledge_as(self.public)}
+        usual = {"whole": False, "goal": "largest", "top": 1}
+        found |= {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        return {**found, "family": asdict(self.family), "public": knowledge_as(self.public)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Job:
@@ -197,8 +213,9 @@ class Job:
 def guess_score(job: Job) -> float:
     """What can be had without looking at the data: ⊤ to everything, or any candidate."""
     if job.threshold is None:
-        short = [(values.max() - values.mean()) / job.family.width for values in job.series()]
-        return float(1.0 - np.mean(short))
+        ends = [float(values.max() if job.goal == "largest" else values.min()) for values in job.series()]
+        short = [np.abs(end - values).mean() for end, values in zip(ends, job.series(), strict=True)]
+        return float(1.0 - np.mean(short) / job.family.width)
     share = float((job.values() >= job.threshold).mean())
     return 2.0 * share / (1.0 + share)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -18,6 +18,7 @@ import numpy as np
 from dpselect.checks import FloatArray, finite, positive, refuse
 from dpselect.errors import NotPublic, SourceError
 from dpselect.files import plain_file
+from dpselect.mechanisms.selection import Goal
 from dpselect.privacy.family import QueryFamily
 from dpselect.secrets import shown
 
@@ -190,6 +191,27 @@ def made_up(family: QueryFamily, *, count: int, public: Profile | Model) -> list
     # With a million candidates a few series take long enough.
     number = max(1, min(_SERIES, 2_000_000 // count)) if public.kind == "seasonal" else 1
     return [public.candidates(family, count=count, seed=seed) for seed in range(number)]
+
+
+def with_flat_ends(series: Sequence[FloatArray], *, goal: Goal) -> list[FloatArray]:
+    """The same, every other series flat at the end that is looked for, between the same ends.
+
+    A wave alone has one high season and one low one. Much that people do follows a season on one side only (heating
+    below some temperature, a plant at its capacity) and has many near ties on the other.
+
+    >>> [one.tolist() for one in with_flat_ends([np.array([0.0, 0.5, 1.0])] * 2, goal="smallest")]
+    [[0.0, 0.5, 1.0], [0.0, 0.25, 1.0]]
+    """
+    made = []
+    for number, values in enumerate(series):
+        low, spread = float(values.min()), float(np.ptp(values))
+        if number % 2 == 0 or not spread > 0:
+            made.append(values)
+            continue
+        shares = (values - low) / spread
+        bent = shares**2 if goal == "smallest" else 1.0 - (1.0 - shares) ** 2
+        made.append(low + spread * bent)
+    return made
 
 
 def _wave(count: int, generator: np.random.Generator) -> FloatArray:

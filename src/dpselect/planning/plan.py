@@ -1,4 +1,4 @@
-"""A plan: one contender with its numbers, which builds the mechanism and can be kept in a file."""
+"""A plan: one way with its settings, its promise and what to expect; it builds the mechanism and is kept in a file."""
 
 from __future__ import annotations
 
@@ -10,37 +10,29 @@ from typing import Any
 
 from dpselect.checks import counts, finite, positive, refuse
 from dpselect.composition.filter import Filter
-from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import InvalidParameter, StateRefused
 from dpselect.files import as_toml, read_document, write_document
-from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.noise.quantiles import LAPLACE
-from dpselect.planning.contender import BY_KEY, SETS, TITLES, Parameter, SparseContender, SparseParameters, make_filter
-from dpselect.planning.job import Asked, family_from
-from dpselect.planning.one_release import calibrated, cost_of, needs_delta, rebuilt, rebuilt_set, spread_of
-from dpselect.planning.prediction import OneRelease, Prediction
+from dpselect.planning.job import Asked, Job, family_from
+from dpselect.planning.prediction import Prediction
+from dpselect.planning.ways import WAYS, OneByOne, OneShot, Promise, Way, WholeSet
 from dpselect.privacy.family import QueryFamily
 
 #: What a plan file is, so that another document is not taken for one.
 _FORMAT = "dpselect-plan-1"
-
 #: A table's Δ may exceed the plan's by what rounding to doubles does to it.
 _ROUNDING = 1e-9
-
-_SPARSE_NAMES = {one.name for one in fields(SparseParameters)}
-_SET_NAMES = {"line_share", "prior"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A contender with tuned numbers, its promise, and what to expect of it.
+    """A way with its settings, its promise, and what to expect of it.
 
     Attributes
     ----------
-    contender : str
-        Which one, such as ``"sparse-kept-clipped"`` or ``"permute-and-flip"``.
+    way : Way
+        The mechanism and its settings.
     asked : {"largest", "crossings"}
         What the job asks.
     family : QueryFamily
@@ -51,10 +43,6 @@ class Plan:
         What is promised, at most.
     threshold : float, optional
         ρ, for crossings.
-    parameters : mapping
-        ``scale_threshold`` (σ_X or b_X), ``scale_query`` (σ_Z or b_Z), ``clip_below``, ``clip_above``, ``horizon``,
-        ``order``, and those of :class:`~dpselect.composition.ration.Ration` for a sparse vector; ``line_share`` and
-        ``prior`` for a whole set; ``scale`` for one release.
     prediction : Prediction, optional
         What to expect.
     unit : float, optional
@@ -63,102 +51,104 @@ class Plan:
     Examples
     --------
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-    >>> plan = Plan(contender="permute-and-flip", asked="largest", family=family, count=365, epsilon=0.1,
-    ...             parameters={"scale": 0.02})
+    >>> plan = Plan(way=OneShot(name="permute-and-flip", scale=0.02), asked="largest", family=family, count=365,
+    ...             epsilon=0.1)
     >>> plan.mechanism().release([0.1, 0.9, 0.3]).index
     1
     >>> Plan.from_document(plan.as_document()) == plan
     True
     """
 
-    contender: str
+    way: Way
     asked: Asked
     family: QueryFamily
     count: int
     epsilon: float
     delta: float = 0.0
     threshold: float | None = None
-    parameters: Mapping[str, Parameter]
     prediction: Prediction | None = None
     unit: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.contender, str) or self.contender not in TITLES:
-            raise refuse("contender", self.contender, "one that contenders_for names, such as permute-and-flip")
+        if not isinstance(self.way, Way):
+            raise refuse("way", self.way, "a Way")
         if (self.asked == "crossings") != (self.threshold is not None):
             raise refuse("threshold", self.threshold, "given for crossings, and only then")
-        if self.sparse is not None and self.threshold is None:
-            raise refuse("asked", self.asked, "crossings for a sparse vector")
+        if self.threshold is None and not isinstance(self.way, OneShot):
+            raise refuse("asked", self.asked, f"crossings for {self.way.name}")
         positive("epsilon", self.epsilon)
         counts("count", self.count, least=1)
-        if self.approximate != (float(finite("delta", self.delta)) > 0.0):
-            rule = "positive: this contender has no pure guarantee" if self.approximate else "0: the guarantee is pure"
+        if self.way.approximate != (float(finite("delta", self.delta)) > 0.0):
+            needed = self.way.approximate
+            rule = "positive: this way has no pure guarantee" if needed else "0: the guarantee is pure"
             raise refuse("delta", self.delta, rule)
-        if self.at_once and self.threshold is None:
-            raise refuse("asked", self.asked, "crossings for a whole set")
-        known = _SPARSE_NAMES if self.sparse is not None else _SET_NAMES if self.at_once else {"scale"}
-        strangers = sorted(set(self.parameters) - known)
-        if strangers:
-            raise refuse("parameters", strangers, "among " + ", ".join(sorted(known)))
-        # Lists of a document become tuples, so that a plan equals the one that was written.
-        kept = {name: tuple(value) if isinstance(value, list) else value for name, value in self.parameters.items()}
-        object.__setattr__(self, "parameters", kept)
+
+    @classmethod
+    def made(cls, job: Job, name: str, *, epsilon: float, seed: int = 1, passes: int | None = None) -> Plan:
+        """The plan of one way for a job at a budget; raises where the way does not work at it."""
+        if name not in WAYS:
+            raise refuse("way", name, "one of " + ", ".join(WAYS))
+        way = WAYS[name].chosen(name, job, epsilon=epsilon, seed=seed)
+        return cls(
+            way=way,
+            asked=job.asked,
+            family=job.family,
+            count=job.count,
+            epsilon=epsilon,
+            delta=job.delta if way.approximate else 0.0,
+            threshold=job.threshold,
+            prediction=way.predict(job, epsilon=epsilon, seed=seed, passes=passes),
+        )
 
     def __str__(self) -> str:
         """What it is, in a line or two.
 
         >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-        >>> print(Plan(contender="permute-and-flip", asked="largest", family=family, count=365, epsilon=0.1,
-        ...            parameters={"scale": 0.02}))
+        >>> print(Plan(way=OneShot(name="permute-and-flip", scale=0.02), asked="largest", family=family, count=365,
+        ...            epsilon=0.1))
         Permute-and-flip for the largest of 365, ε = 0.1
         """
         what = f"the largest of {self.count}"
         if self.threshold is not None:
             what = f"{self.count} questions at {self.threshold * (self.unit or 1.0):.6g}"
         promise = f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
-        told = f"{self.title} for {what}, {promise}"
+        told = f"{self.way.title} for {what}, {promise}"
         if self.prediction is not None:
             score = "accuracy" if self.threshold is None else "F1"
             told += f"\nexpected: {score} {self.prediction.score:.3f} ± {self.prediction.uncertainty:.3f}"
         return told
 
     @property
-    def sparse(self) -> SparseContender | None:
-        """The sparse vector's kind, or None for one release."""
-        return BY_KEY.get(self.contender)
+    def name(self) -> str:
+        """The name of the way."""
+        return self.way.name
+
+    @property
+    def title(self) -> str:
+        """The way in words."""
+        return self.way.title
+
+    @property
+    def one_by_one(self) -> OneByOne | None:
+        """The way, where it answers one question at a time and pays as it goes; None where all are paid together."""
+        return self.way if isinstance(self.way, OneByOne) else None
 
     @property
     def at_once(self) -> bool:
         """Whether all questions are answered at once, as a whole set."""
-        return self.contender in SETS
+        return isinstance(self.way, WholeSet)
 
     @property
-    def approximate(self) -> bool:
-        """Whether the guarantee has a δ."""
-        if self.sparse is not None:
-            return self.sparse.approximate
-        return not self.at_once and needs_delta(self.contender)
-
-    @property
-    def title(self) -> str:
-        """The contender in words."""
-        return TITLES[self.contender]
+    def promise(self) -> Promise:
+        """What the mechanism is built for."""
+        return Promise(
+            family=self.family, count=self.count, epsilon=self.epsilon, delta=self.delta, threshold=self.threshold
+        )
 
     @property
     def noise_spread(self) -> float:
         """Standard deviation of the noise: of one value, or of a question and its threshold together."""
-        if self.at_once:
-            found = self._whole_set()
-            return math.hypot(LAPLACE.deviation * found.scale_threshold, found.scale)
-        if self.sparse is None:
-            return spread_of(self.contender, self._number("scale"))
-        both = (self._number("scale_threshold") ** 2 + self._number("scale_query") ** 2) ** 0.5
-        return float(both * self.sparse.kind.law.deviation)
-
-    def _number(self, name: str) -> float:
-        if name not in self.parameters:
-            raise refuse(name, None, f"among the parameters of {self.contender}")
-        return float(positive(name, self.parameters[name]))
+        return self.way.spread(self.promise)
 
     def mechanism(
         self,
@@ -167,7 +157,7 @@ class Plan:
         outside: OutsidePolicy = "refuse",
         filter: Filter | None = None,
         before: tuple[int, int] = (0, 0),
-    ) -> SparseVector | OneRelease | SetAboveThreshold:
+    ) -> Any:
         """The mechanism, ready to use: a :class:`~dpselect.composition.sparse_vector.SparseVector` with its budget, or
         a mechanism with ``release``, whose cost was checked against the plan's promise.
 
@@ -178,40 +168,11 @@ class Plan:
         outside : {"refuse", "clip"}
             What a sparse vector does with a value outside the family's range.
         filter : Filter, optional
-            What a sparse vector is charged to, instead of a budget of its own; for plans without δ.
+            What a sparse vector is charged to, instead of a budget of its own.
         before : (int, int)
             How many questions an earlier part of the same stream answered, and how many of them ⊤.
         """
-        if self.at_once:
-            return self._whole_set()
-        if self.sparse is None:
-            found = rebuilt(self.contender, family=self.family, scale=self._number("scale"), delta=self.delta)
-            cost = cost_of(self.contender, found, count=self.count, delta=self.delta)
-            if cost > self.epsilon:
-                raise StateRefused(
-                    f"the plan promises epsilon = {self.epsilon!r}, but its noise costs {cost!r}; make the plan again"
-                )
-            return found
-        given = self.sparse_parameters
-        if filter is not None and self.sparse.filter != "pure":
-            raise refuse("filter", filter, "left out: this plan promises a delta, which its own filter keeps")
-        budget = filter or make_filter(self.sparse.filter, epsilon=self.epsilon, delta=self.delta, order=given.order)
-        return SparseVector(
-            self.sparse.watcher(self.family, threshold=float(self.threshold or 0.0), found=given),
-            filter=budget,
-            resample=self.sparse.resample,
-            clip=given.clip,
-            horizon=given.horizon,
-            ration=given.ration(self.count, before=before),
-            outside=outside,
-            entropy=entropy,
-        )
-
-    def _whole_set(self) -> SetAboveThreshold:
-        for name in sorted(_SET_NAMES - set(self.parameters)):
-            raise refuse(name, None, f"among the parameters of {self.contender}")
-        promise = {"threshold": float(self.threshold or 0.0), "epsilon": self.epsilon}
-        return rebuilt_set(self.parameters, family=self.family, count=self.count, **promise)
+        return self.way.build(self.promise, entropy=entropy, outside=outside, filter=filter, before=before)
 
     def fitted(self, family: QueryFamily, *, unit: float, count: int | None = None) -> Plan:
         """The same plan for the queries of a table: of the same range and unit, with Δ at most the plan's.
@@ -219,8 +180,8 @@ class Plan:
         What is charged is the table's own: its Δ and its number of candidates, never the plan's.
 
         >>> made = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-        >>> plan = Plan(contender="permute-and-flip", asked="largest", family=made, count=365, epsilon=0.1,
-        ...             parameters={"scale": 0.02})
+        >>> plan = Plan(way=OneShot(name="permute-and-flip", scale=0.02), asked="largest", family=made, count=365,
+        ...             epsilon=0.1)
         >>> plan.fitted(QueryFamily(lower=0, upper=1, sensitivity=1e-4), unit=50.0, count=31).count
         31
         >>> plan.fitted(QueryFamily(lower=0, upper=1, sensitivity=1e-2), unit=50.0)
@@ -228,35 +189,23 @@ class Plan:
         ...
         dpselect.errors.InvalidParameter: the plan is for values that one person moves by up to 0.05, ...
         """
-        by_itself = self.sparse is not None or self.at_once or self.unit is not None
-        own = self if by_itself else self._in_unit(family, unit=unit)
+        own = self._in_unit(family, unit=unit)
         unfit = own._misfit(family, unit=unit)
         if unfit is not None:
             raise InvalidParameter(f"the plan is for {unfit}; make the plan again from this description of the table")
-        here = replace(own, family=family)._keeping_its_promise()
+        here = replace(own, family=family)
+        here = replace(here, way=here.way.adjusted(here.promise))
         return replace(here, count=self.count if count is None else count)
 
     def _in_unit(self, family: QueryFamily, *, unit: float) -> Plan:
         """A plan of one release in the readings' unit, on the scale of the queries."""
         made = self.family
+        if not isinstance(self.way, OneShot) or self.unit is not None:
+            return self
         if math.isclose(made.upper, family.upper) or not math.isclose(made.upper, family.upper * unit):
             return self
         ends = {name: getattr(made, name) / unit for name in ("lower", "upper", "sensitivity")}
-        scale = self._number("scale") / unit
-        return replace(self, family=replace(made, **ends), parameters={"scale": scale}, unit=unit)
-
-    def _keeping_its_promise(self) -> Plan:
-        """With a little more noise, where a Δ that was rounded differently makes it cost more than promised."""
-        if self.sparse is not None or self.at_once:
-            return self
-        scale, count, delta = self._number("scale"), self.count, self.delta
-        found = rebuilt(self.contender, family=self.family, scale=scale, delta=delta)
-        if cost_of(self.contender, found, count=count, delta=delta) <= self.epsilon:
-            return self
-        again = calibrated(self.contender, family=self.family, count=count, epsilon=self.epsilon, delta=delta)
-        least = again.scales[0]
-        # Noise that never was enough is no matter of rounding: the mechanism refuses it.
-        return replace(self, parameters={"scale": least}) if least <= scale * (1.0 + 1e-6) else self
+        return replace(self, family=replace(made, **ends), way=self.way.in_unit(unit), unit=unit)
 
     def _misfit(self, family: QueryFamily, *, unit: float) -> str | None:
         """In which way the plan is for something else, in words that differ where the two do."""
@@ -273,33 +222,12 @@ class Plan:
             return f"values up to {made.upper * self.unit:g}, but here they go up to {family.upper * unit:g}"
         return None
 
-    @property
-    def sparse_parameters(self) -> SparseParameters:
-        """The numbers of a sparse vector."""
-        clipped = self.sparse is not None and self.sparse.clipped
-        horizon = self.parameters.get("horizon")
-        return SparseParameters(
-            scale_threshold=self._number("scale_threshold"),
-            scale_query=self._number("scale_query"),
-            clip_below=self._number("clip_below") if clipped else None,
-            clip_above=self._number("clip_above") if clipped else None,
-            horizon=None if horizon is None else int(counts("horizon", horizon, least=1)),
-            order=self._number("order") if "order" in self.parameters else None,
-            **(self._rationing() if self.sparse is not None and self.sparse.rationed else {}),
-        )
-
-    def _rationing(self) -> dict[str, Any]:
-        names = ("rare", "expected", "together", "hold", "lean")
-        for name in names:
-            if name not in self.parameters:
-                raise refuse(name, None, f"among the parameters of {self.contender}")
-        return {name: self.parameters[name] for name in names}
-
     def as_document(self) -> dict[str, Any]:
         """Plain values for TOML and JSON."""
-        names = ("contender", "asked", "count", "epsilon", "delta", "threshold", "unit")
+        names = ("asked", "count", "epsilon", "delta", "threshold", "unit")
         plain = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        found = {"format": _FORMAT, **plain, "family": asdict(self.family), "parameters": dict(self.parameters)}
+        way = {"contender": self.way.name}
+        found = {"format": _FORMAT, **way, **plain, "family": asdict(self.family), "parameters": self.way.parameters}
         if self.prediction is not None:
             found["prediction"] = {name: value for name, value in asdict(self.prediction).items() if value is not None}
         return found
@@ -310,12 +238,13 @@ class Plan:
         described = dict(document)
         if described.pop("format", None) != _FORMAT:
             raise StateRefused(f"not a plan of this version: it must say format = {_FORMAT!r}")
-        names = {one.name for one in fields(cls)}
-        missing = {"contender", "asked", "family", "count", "epsilon", "parameters"} - set(described)
-        if missing or set(described) - names:
-            wrong = sorted(missing | (set(described) - names))
+        needed = {"contender", "asked", "family", "count", "epsilon", "parameters"}
+        known = {one.name for one in fields(cls)} - {"way"} | needed
+        wrong = sorted((needed - set(described)) | (set(described) - known))
+        if wrong:
             raise StateRefused(f"a plan must hold exactly what plans hold; missing or unknown: {', '.join(wrong)}")
         described["family"] = family_from(described["family"])
+        described["way"] = _way_from(described.pop("contender"), described.pop("parameters"))
         try:
             if "prediction" in described:
                 described["prediction"] = Prediction(**described["prediction"])
@@ -330,6 +259,14 @@ class Plan:
     def save(self, path: Path | str) -> Path:
         """Writes TOML, or JSON where the name ends so."""
         return write_document(self.as_document(), path)
+
+
+def _way_from(name: Any, parameters: Any) -> Way:
+    if not isinstance(name, str) or name not in WAYS:
+        raise refuse("contender", name, "one of " + ", ".join(WAYS) + ": make the plan again")
+    if not isinstance(parameters, Mapping):
+        raise StateRefused("a plan's tables must hold names and numbers as a plan writes them")
+    return WAYS[name].from_parameters(name, parameters)
 
 
 def load_plan(path: Path | str) -> Plan:

@@ -1,4 +1,4 @@
-"""What to expect of a contender: F1 over simulated passes, or how good a selection's choice is on made-up series."""
+"""What to expect of a way: F1 over simulated passes, or how good a selection's choice is on made-up series."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning.job import Job, guess_score
 from dpselect.planning.outlook import guarded
 from dpselect.planning.simulation import Passes
-from dpselect.privacy.family import QueryFamily
 
 OneRelease: TypeAlias = NoisyMax | GridRelease
 
@@ -30,7 +29,7 @@ _SEED, _TIMES = 2024, 400
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What a contender is expected to do, from simulation on noise that its tuning has not seen.
+    """What a way is expected to do, from simulation on noise that its tuning has not seen.
 
     Attributes
     ----------
@@ -49,6 +48,8 @@ class Prediction:
     hits, fewest_hits, most_hits : float, optional
         For the largest: how often the very largest is chosen, on average, and on all but the luckiest and the
         unluckiest tenth of the series it was tried on.
+    overlap : float, optional
+        Of several that are named: the share that belongs to the true ones.
     guess, guess_hits, share : float, optional
         The score of a guess that looks at no data, and how often that is right; for crossings, the share of ⊤ that is
         expected.
@@ -76,19 +77,30 @@ class Prediction:
     hits: float | None = None
     fewest_hits: float | None = None
     most_hits: float | None = None
+    overlap: float | None = None
     guess: float | None = None
     guess_hits: float | None = None
     share: float | None = None
+
+    @property
+    def shortfall(self) -> float:
+        """For the largest: how far what is chosen lies from the best, on average, as a share of the range."""
+        return 1.0 - self.score
+
+    @property
+    def guess_shortfall(self) -> float:
+        """The same of a guess that looks at no data."""
+        return 1.0 - (self.guess or 0.0)
 
     def as_expected(self, questions: int) -> dict[str, Any]:
         """The same for machines, by the names that answers and dry runs use."""
         if self.hits is not None:
             return {
-                "expected_shortfall": 1.0 - self.score,
+                "expected_shortfall": self.shortfall,
                 "expected_hits": self.hits,
                 "expected_hits_fewest": self.fewest_hits,
                 "expected_hits_most": self.most_hits,
-                "guess_shortfall": None if self.guess is None else 1.0 - self.guess,
+                "guess_shortfall": self.guess_shortfall,
                 "guess_hits": self.guess_hits,
             }
         return {
@@ -118,15 +130,16 @@ def mean_and_reach(sample: FloatArray, *, span: float) -> tuple[float, float]:
     return float(sample.mean()), min(span, _REACH * error + 4.0 * span / number)
 
 
-def prediction_of(job: Job, run: Passes, *, answered: tuple[float, float], spent: float) -> Prediction:
-    """What passes over the job's cases show, a row for each: with how many were answered, how surely, at what cost."""
+def predict_crossings(job: Job, run: Passes) -> Prediction:
+    """What passes over the job's scenarios show, a row for each."""
     means = run.f1.mean(axis=1)
     score, uncertainty = mean_and_reach(run.f1[0], span=1.0)
     low, high = job.stated(score)
+    answered, answered_uncertainty = mean_and_reach(run.answered[0], span=float(job.count))
     return Prediction(
         score=score,
         uncertainty=uncertainty,
-        cautious=float(guarded(means[:, None], np.array([one.weight for one in job.scenarios()]))[0]),
+        cautious=cautious_score(job, run),
         worst=float(means.min()),
         best=float(means.max()),
         low=low,
@@ -135,53 +148,88 @@ def prediction_of(job: Job, run: Passes, *, answered: tuple[float, float], spent
         recall=float(run.recall[0].mean()),
         guess=guess_score(job),
         share=float(run.true[0, 0]) / job.count,
-        answered=answered[0],
-        answered_uncertainty=answered[1],
-        spent=spent,
+        answered=answered,
+        answered_uncertainty=answered_uncertainty if run.answered[0].std() > 0 else 0.0,
+        spent=float(run.spent[0].mean()),
         passes=run.f1.shape[1],
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExpectedAccuracy:
-    """How a selection does on made-up series: the mean shortfall of what it picks, as a share of the range, and how
-    often it picks the very largest (or smallest): on average, and on all but the luckiest and the unluckiest tenth.
+def cautious_score(job: Job, run: Passes) -> float:
+    """The mean F1 over the job's scenarios, held back by the worst."""
+    weights = np.array([one.weight for one in job.scenarios()])
+    return float(guarded(run.f1.mean(axis=1)[:, None], weights)[0])
+
+
+def predict_choice(
+    job: Job, mechanism: OneRelease, *, epsilon: float, series: Sequence[FloatArray] | None = None
+) -> Prediction:
+    """How good the choice of the real mechanism is on the job's series, or others, beside that of a guess.
+
+    >>> from dpselect import PermuteAndFlip, QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
+    >>> job = Job(asked="largest", family=family, count=365, epsilon=1.0)
+    >>> found = predict_choice(job, PermuteAndFlip(family, scale=0.002), epsilon=1.0)
+    >>> 0 <= found.shortfall < 0.02, found.fewest_hits < found.hits < found.most_hits
+    (True, True)
+    >>> round(found.guess_hits * 365, 9), found.guess_shortfall > 0.05
+    (1.0, True)
     """
+    series = job.series() if series is None else series
+    missed = missed_by(mechanism, series, goal=job.goal)
+    width, guess = job.family.width, [np.abs(_best(values, job.goal) - values) for values in series]
+    hits = [np.mean(one == 0) for one in missed]
+    fewest, most = (float(one) for one in np.quantile(hits, [0.1, 0.9]))
+    span = max(float(np.ptp(values)) for values in series) / width
+    short, uncertainty = mean_and_reach(np.concatenate(missed) / width, span=span)
+    several = job.top > 1 and isinstance(mechanism, NoisyMax)
+    return Prediction(
+        score=1.0 - short,
+        uncertainty=uncertainty,
+        cautious=1.0 - short,
+        worst=1.0 - short,
+        best=1.0 - short,
+        hits=float(np.mean(hits)),
+        fewest_hits=fewest,
+        most_hits=most,
+        overlap=expected_overlap(mechanism, series, top=job.top, goal=job.goal) if several else None,  # type: ignore[arg-type]
+        guess=1.0 - float(np.concatenate(guess).mean()) / width,
+        guess_hits=float(np.mean([np.mean(one == 0) for one in guess])),
+        answered=1.0,
+        answered_uncertainty=0.0,
+        spent=epsilon,
+        passes=sum(map(len, missed)),
+    )
 
-    shortfall: float
-    hits: float
-    fewest_hits: float
-    most_hits: float
-    #: Of the shortfall, as in a prediction; and from how many picks it comes.
-    uncertainty: float
-    passes: int
+
+def missed_by(mechanism: OneRelease, series: Sequence[FloatArray], *, goal: Goal) -> list[FloatArray]:
+    """By how much what is picked lies from the best, for many picks on each series."""
+    times = max(10, min(_TIMES, 20_000_000 // len(series[0])) // len(series))
+    missed = []
+    for seed, values in enumerate(series):
+        picked = _picked(mechanism, values, times=times, goal=goal, entropy=SeededEntropy(_SEED + seed))
+        missed.append(np.abs(_best(values, goal) - values[picked]))
+    return missed
 
 
-def with_flat_ends(series: Sequence[FloatArray], *, goal: Goal) -> list[FloatArray]:
-    """The same, every other series flat at the end that is looked for, between the same ends.
+def _picked(
+    mechanism: OneRelease, values: FloatArray, *, times: int, goal: Goal, entropy: SeededEntropy
+) -> NDArray[np.int64]:
+    """What is picked, so many times: by a selection, or off values that are all released."""
+    if isinstance(mechanism, NoisyMax):
+        return np.asarray(mechanism.release_many(values, times=times, goal=goal, entropy=entropy).indices)
+    side = 1.0 if goal == "largest" else -1.0
+    return np.array([(side * mechanism.release(values, entropy=entropy).values).argmax() for _ in range(times)])
 
-    A wave alone has one high season and one low one. Much that people do follows a season on one side only (heating
-    below some temperature, a plant at its capacity) and has many near ties on the other.
 
-    >>> [one.tolist() for one in with_flat_ends([np.array([0.0, 0.5, 1.0])] * 2, goal="smallest")]
-    [[0.0, 0.5, 1.0], [0.0, 0.25, 1.0]]
-    """
-    made = []
-    for number, values in enumerate(series):
-        low, spread = float(values.min()), float(np.ptp(values))
-        if number % 2 == 0 or not spread > 0:
-            made.append(values)
-            continue
-        shares = (values - low) / spread
-        bent = shares**2 if goal == "smallest" else 1.0 - (1.0 - shares) ** 2
-        made.append(low + spread * bent)
-    return made
+def _best(values: FloatArray, goal: Goal) -> float:
+    return float(values.max() if goal == "largest" else values.min())
 
 
 def expected_overlap(mechanism: NoisyMax, series: Sequence[FloatArray], *, top: int, goal: Goal = "largest") -> float:
     """Which share of the ``top`` that are named, one after the other, belongs to the true ones.
 
-    >>> from dpselect import PermuteAndFlip
+    >>> from dpselect import PermuteAndFlip, QueryFamily
     >>> picker = PermuteAndFlip(QueryFamily(lower=0, upper=1, sensitivity=1e-3), scale=1e-6)
     >>> expected_overlap(picker, [np.linspace(0, 1, 9)], top=3)
     1.0
@@ -198,64 +246,3 @@ def expected_overlap(mechanism: NoisyMax, series: Sequence[FloatArray], *, top: 
         best = np.sort(values)[-top] if goal == "largest" else -np.sort(-values)[-top]
         shares.append(np.mean([one >= best if goal == "largest" else one <= best for one in named]))
     return float(np.mean(shares))
-
-
-def expected_accuracy(
-    mechanism: OneRelease, series: Sequence[FloatArray], *, goal: Goal = "largest"
-) -> ExpectedAccuracy:
-    """Runs the real mechanism on each series.
-
-    >>> from dpselect import GaussianNoisyMax
-    >>> from dpselect.planning.knowledge import Model, made_up
-    >>> picker = GaussianNoisyMax(QueryFamily(lower=0, upper=1, sensitivity=1e-3), sigma=0.003)
-    >>> found = expected_accuracy(picker, made_up(picker.family, count=365, public=Model()))
-    >>> 0 <= found.shortfall < 0.02, found.fewest_hits < found.hits < found.most_hits
-    (True, True)
-    """
-    times = max(10, min(_TIMES, 20_000_000 // len(series[0])) // len(series))
-    missed = []
-    for seed, values in enumerate(series):
-        picked = _picked(mechanism, values, times=times, goal=goal, entropy=SeededEntropy(_SEED + seed))
-        missed.append(np.abs(_best(values, goal) - values[picked]))
-    return _gathered(missed, series, width=mechanism.family.width)
-
-
-def _picked(
-    mechanism: OneRelease, values: FloatArray, *, times: int, goal: Goal, entropy: SeededEntropy
-) -> NDArray[np.int64]:
-    """What is picked, so many times: by a selection, or off values that are all released."""
-    if isinstance(mechanism, NoisyMax):
-        return np.asarray(mechanism.release_many(values, times=times, goal=goal, entropy=entropy).indices)
-    side = 1.0 if goal == "largest" else -1.0
-    return np.array([(side * mechanism.release(values, entropy=entropy).values).argmax() for _ in range(times)])
-
-
-def blind_accuracy(family: QueryFamily, series: Sequence[FloatArray], *, goal: Goal = "largest") -> ExpectedAccuracy:
-    """What a guess that looks at no data gets on the same series: any candidate, each as likely.
-
-    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-    >>> from dpselect.planning.knowledge import Model, made_up
-    >>> guess = blind_accuracy(family, made_up(family, count=365, public=Model()))
-    >>> round(guess.hits * 365, 9), guess.shortfall > 0.05
-    (1.0, True)
-    """
-    return _gathered([np.abs(_best(values, goal) - values) for values in series], series, width=family.width)
-
-
-def _best(values: FloatArray, goal: Goal) -> float:
-    return float(values.max() if goal == "largest" else values.min())
-
-
-def _gathered(missed: Sequence[FloatArray], series: Sequence[FloatArray], *, width: float) -> ExpectedAccuracy:
-    hits = [np.mean(one == 0) for one in missed]
-    span = max(float(np.ptp(values)) for values in series) / width
-    short, uncertainty = mean_and_reach(np.concatenate(missed) / width, span=span)
-    fewest, most = (float(one) for one in np.quantile(hits, [0.1, 0.9]))
-    return ExpectedAccuracy(
-        shortfall=short,
-        uncertainty=uncertainty,
-        hits=float(np.mean(hits)),
-        fewest_hits=fewest,
-        most_hits=most,
-        passes=sum(map(len, missed)),
-    )

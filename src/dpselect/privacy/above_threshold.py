@@ -11,9 +11,6 @@ For a monotone family only one kind of answer can have become likelier, so one o
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
@@ -34,7 +31,6 @@ from dpselect.checks import (
     refuse,
     unwrap,
 )
-from dpselect.errors import InvalidParameter
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.integral import ExactInputs, LogEstimate, log_integral, log_ratio, single_cell, upper_end
 from dpselect.numerics.pair import Number, Pair, difference, exact, negative, quotient, shift_by
@@ -199,72 +195,6 @@ def transcript_epsilon(
         monotone=monotone,
     )
     return unwrap(loss.upper)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """The public side of one question in a run whose questions differ: range, threshold and noise.
-
-    The sensitivity is not here: it must be one number for the whole run (THEORY §2).
-    """
-
-    lower: float
-    upper: float
-    threshold: float
-    sigma_query: float
-
-    def __post_init__(self) -> None:
-        for name, rule in (("lower", finite), ("upper", finite), ("threshold", finite), ("sigma_query", positive)):
-            object.__setattr__(self, name, one(rule, name, getattr(self, name)))
-        if not self.lower < self.upper:
-            raise refuse("upper", self.upper, f"above lower = {self.lower!r}")
-
-
-def mixed_run_loss(
-    *,
-    sensitivity: float,
-    sigma_threshold: float,
-    below: Iterable[Question],
-    above: Iterable[Question] = (),
-    monotone: bool = False,
-) -> LogEstimate:
-    """The loss of one run whose questions differ in range, threshold and noise; each listed under its answer.
-
-    The power in the integral becomes a product. One noisy threshold offset σ_X·x serves all, one Δ holds for all.
-
-    >>> easy = Question(lower=0, upper=1, threshold=0.5, sigma_query=0.3)
-    >>> strict = Question(lower=0, upper=0.8, threshold=0.6, sigma_query=0.2)
-    >>> loss = mixed_run_loss(sensitivity=1e-3, sigma_threshold=0.2, below=[easy] * 3 + [strict], above=[easy])
-    >>> float(loss.value.round(5))
-    0.02616
-    """
-    sides = Counter(below), Counter(above)
-    asked = [(side, question) for side, counted in enumerate(sides) for question in counted]
-    if not asked:
-        raise InvalidParameter("a run must hold at least one question; got none")
-    delta = one(non_negative, "sensitivity", sensitivity)
-    narrowest = min(question.upper - question.lower for _, question in asked)
-    if delta > narrowest:
-        raise refuse("sensitivity", sensitivity, f"at most the narrowest range in the run, {narrowest!r}")
-    sigma_x = one(positive, "sigma_threshold", sigma_threshold)
-    pairs = [_pairs(q.lower, q.upper, q.threshold, sigma_x, q.sigma_query) for _, q in asked]
-    slopes, offsets = ([rows[part][side] for (side, _), rows in zip(asked, pairs, strict=True)] for part in (0, 1))
-    powers = [float(count) for counted in sides for count in counted.values()]
-
-    def loss(moves: tuple[int, int]) -> LogEstimate:
-        def inputs(_: int) -> _Exact:
-            found: _Exact = [], [], []
-            for side, q in asked:
-                given = map(Fraction, (q.lower, q.upper, delta, q.threshold, sigma_x, q.sigma_query))
-                for column, values in zip(found, _exact_factors(*given, moves=moves), strict=True):
-                    column.append(values[side])
-            return found
-
-        shifts = [moves[side] * shift_by(delta, q.sigma_query) for side, q in asked]
-        value, error = single_cell(powers, slopes, offsets, shifts, exact=inputs)
-        return LogEstimate(np.asarray(value), np.asarray(error))
-
-    return max((loss(moves) for moves in _moves(monotone)), key=lambda found: float(found.upper))
 
 
 def certify_transcript(

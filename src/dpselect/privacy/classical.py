@@ -25,7 +25,6 @@ needed and again each ⊤ costs Δ/scale_query. Without ⊥ no move is needed ei
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -34,31 +33,7 @@ from numpy.typing import ArrayLike
 
 from dpselect.checks import FloatArray, broadcast, counts, one, positive, refuse, unwrap
 from dpselect.privacy.family import QueryFamily, relative_shift
-
-
-def upward(value: Fraction) -> float:
-    """The smallest double at or above an exact rational.
-
-    >>> upward(Fraction(1, 10)), Fraction(upward(Fraction(1, 3))) >= Fraction(1, 3)
-    (0.1, True)
-    """
-    try:
-        number = float(value)
-    except OverflowError:
-        return math.inf
-    return math.nextafter(number, math.inf) if Fraction(number) < value else number
-
-
-def added(costs: Iterable[tuple[int, float]]) -> float:
-    """So many times each cost, added exactly and rounded upward; infinite where one of them is.
-
-    >>> added([(10, 0.1), (1, 0.0)]), added([(2, math.inf)])
-    (1.0000000000000002, inf)
-    """
-    times = list(costs)
-    if any(math.isinf(cost) for _, cost in times):
-        return math.inf
-    return upward(sum((count * Fraction(cost) for count, cost in times), Fraction(0)))
+from dpselect.rounding import upward
 
 
 def calibrated_scale(name: str, value: Fraction, *, epsilon: float) -> float:

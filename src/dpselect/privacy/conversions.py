@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erfinv, ndtri
 
 from dpselect.checks import FloatArray, broadcast, non_negative, numbers, one, probability, refuse, unwrap
-from dpselect.privacy.classical import upward
+from dpselect.rounding import upward
 
 #: Orders over which conversions to (ε, δ) search.
 ORDERS: FloatArray = 1.0 + np.geomspace(1e-3, 1e6, 721)

@@ -35,8 +35,8 @@ from dpselect.checks import (
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
 from dpselect.numerics.integral import LogEstimate, log_ratio, single_cell, upper_end
 from dpselect.numerics.pair import exact, negative, quotient, shift_by
-from dpselect.privacy.classical import upward
 from dpselect.privacy.family import relative_shift
+from dpselect.rounding import upward
 
 #: The chords' step, relative to c/σ where that is above 1: it costs 1e-9 of the result and keeps all inputs exact.
 _STEP = 2.0**-30

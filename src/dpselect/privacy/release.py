@@ -43,8 +43,8 @@ from numpy.typing import NDArray
 from dpselect.checks import FloatArray, counts, non_negative, one, positive, probability, refuse
 from dpselect.numerics.roots import smallest_safe
 from dpselect.precision import working_precision
-from dpselect.privacy.classical import upward
 from dpselect.privacy.family import QueryFamily
+from dpselect.rounding import upward
 
 #: The step is at most 2^-16 of the sensitivity and of the noise scale, so the grid is nowhere near visible
 #: ...

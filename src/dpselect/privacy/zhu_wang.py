@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
-from dpselect.checks import FloatArray, refuse, unwrap
+from dpselect.checks import FloatArray, unwrap
 from dpselect.numerics.normal import hazard_of_one
 from dpselect.numerics.rule import U, log_cdf_error
 from dpselect.privacy.conversions import orders
@@ -144,18 +144,3 @@ def zhu_wang_renyi(
         + np.maximum(log_moments, 0.0) / (gammas * (grown - 1.0))
     )
     return unwrap(bounds.min(axis=-1) * UP)
-
-
-def zhu_wang_renyi_as_published(
-    alpha: ArrayLike, *, sensitivity: float, threshold_gap: float, sigma_threshold: float, sigma_query: float
-) -> float | FloatArray:
-    """The closed form as printed (γ = 2, σ_Z ≥ √3·σ_X), **for reproducing figures only**.
-
-    Its third term under-covers the moment when (ρ - a)/σ_X ≤ 0.3, so it is not always a bound (THEORY §3).
-    """
-    a = orders(alpha)
-    if sigma_query < math.sqrt(3.0) * sigma_threshold * (1 - 1e-12):
-        raise refuse("sigma_query", sigma_query, f"at least √3·sigma_threshold = {math.sqrt(3) * sigma_threshold!r}")
-    square, r = sensitivity * sensitivity, threshold_gap / sigma_threshold
-    log_moment = np.logaddexp(0.0, math.log(2 * math.sqrt(3) * math.pi * (1 + 9 * r * r)) + r * r)
-    return unwrap(a * square / sigma_threshold**2 + 2.0 * a * square / sigma_query**2 + log_moment / (2.0 * (a - 1.0)))

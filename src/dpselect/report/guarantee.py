@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from dpselect.checks import non_negative, refuse
 from dpselect.mechanisms.mechanism import Noise
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 #: What a neighbouring dataset is; ``declared`` where the curator vouches for what one person can change.
 Neighbours: TypeAlias = Literal["add-remove", "replace", "declared"]

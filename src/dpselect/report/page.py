@@ -12,7 +12,7 @@ from dpselect.errors import SourceError
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.plots import charged_chart, house_style, spending_chart, strip_svg, svg
 from dpselect.report.record import NOT_PRIVATE, Across, Charged, Entry, Finding, Report, Spending
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 #: The page may show itself and nothing more, whatever text found its way into it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

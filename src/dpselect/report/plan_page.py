@@ -1,21 +1,20 @@
-"""A comparison of contenders as a report: what to use, what to expect, and the frontier."""
+"""A comparison of ways as a report: what to use, what to expect, and the frontier."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from dpselect.planning.budgets import Frontier
-from dpselect.planning.contender import TITLES
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.plan import Plan
-from dpselect.planning.planner import Comparison
+from dpselect.planning.planner import Comparison, Frontier
+from dpselect.planning.ways import TITLES
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.plots import LINES, MARKS, PALE, axes_of, rendered
 from dpselect.report.record import Entry, Finding, Report
-from dpselect.report.rounding import at_most
 from dpselect.report.words import choice_in_words, f1_in_words, family_in_words, percent
+from dpselect.rounding import at_most
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Unit:
         return f"{at_most(value * self.size)} {self.name}".rstrip()
 
 
-def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, unit: Unit = Unit()) -> Report:  # noqa: B008
+def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, unit: Unit = Unit()) -> Report:
     """The report of a comparison; nothing private is in it, because nothing private was looked at.
 
     >>> from dpselect import QueryFamily
@@ -48,8 +47,8 @@ def plan_report(comparison: Comparison, *, frontier: Frontier | None = None, uni
     )
     others = Finding(
         question="And the others?",
-        answer="Every contender, best first",
-        table=contenders_table(comparison, unit),
+        answer="Every way, best first",
+        table=ways_table(comparison, unit),
         figure=None if frontier is None else frontier_svg(frontier),
         caption="Score against budget; bars show the stated uncertainty of the prediction.",
     )
@@ -79,10 +78,10 @@ def asked_in_words(job: Job, unit: Unit) -> str:
     return f"which of {job.count:,} questions reach {job.threshold * unit.size:.6g} {unit.name}".rstrip() + "?"
 
 
-def contenders_table(comparison: Comparison, unit: Unit) -> tuple[tuple[str, ...], ...]:
-    """The names of the columns, then a row for each contender, best first."""
+def ways_table(comparison: Comparison, unit: Unit) -> tuple[tuple[str, ...], ...]:
+    """The names of the columns, then a row for each way, best first."""
     job = comparison.job
-    head = ("Contender", "Guarantee", *(name for name, _ in expected(job, comparison.best)), "Parameters")
+    head = ("Way", "Guarantee", *(name for name, _ in expected(job, comparison.best)), "Parameters")
     told = ((guarantee_in_words(plan), *dict(expected(job, plan)).values()) for plan in comparison.plans)
     rows = zip(comparison.plans, told, strict=True)
     return (head, *((plan.title, *texts, parameters_in_words(plan, unit)) for plan, texts in rows))
@@ -93,8 +92,9 @@ def guarantee_in_words(plan: Plan) -> str:
 
     >>> from dpselect import QueryFamily
     >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-    >>> guarantee_in_words(Plan(contender="exponential", asked="largest", family=family, count=9, epsilon=0.1,
-    ...                         parameters={"scale": 0.02}))
+    >>> from dpselect.planning.ways import OneShot
+    >>> guarantee_in_words(Plan(way=OneShot(name="exponential", scale=0.02), asked="largest", family=family, count=9,
+    ...                         epsilon=0.1))
     'ε = 0.1, pure'
     """
     return f"ε = {at_most(plan.epsilon)}, " + (f"δ = {at_most(plan.delta)}" if plan.delta else "pure")
@@ -134,8 +134,6 @@ _NAMES = {
     "scale_query": "noise of each question",
     "clip_below": "cut below the line by",
     "clip_above": "cut above the line by",
-    "horizon": "longest run",
-    "order": "order",
     "scale": "noise",
 }
 
@@ -143,7 +141,7 @@ _NAMES = {
 def parameters_in_words(plan: Plan, unit: Unit) -> str:
     """The tuned numbers."""
     shown = []
-    for name, value in plan.parameters.items():
+    for name, value in plan.way.parameters.items():
         if name in ("rare", "together", "hold", "lean"):
             continue
         if name == "line_share" and isinstance(value, float):
@@ -151,10 +149,9 @@ def parameters_in_words(plan: Plan, unit: Unit) -> str:
         elif name == "prior" and isinstance(value, tuple | list):
             shown.append("prior " + ":".join(f"{one:g}" for one in value))
         elif isinstance(value, tuple | list):
-            shown.append(f"for {sum(value):.3g} answers {plan.parameters.get('rare', 'below')} the line")
+            shown.append(f"for {sum(value):.3g} answers {plan.way.parameters.get('rare', 'below')} the line")
         else:
-            amount = at_most(float(value)) if name in ("order", "horizon") else unit.of(float(value))
-            shown.append(f"{_NAMES[name]} {amount}")
+            shown.append(f"{_NAMES[name]} {unit.of(float(value))}")
     return ", ".join(shown)
 
 
@@ -175,7 +172,7 @@ def public_parameters(job: Job) -> tuple[Entry, ...]:
 
 
 def draw_frontier(found: Frontier) -> Any:
-    """Score against ε, one line per contender, as a Matplotlib figure; bars show the stated uncertainty."""
+    """Score against ε, one line per way, as a Matplotlib figure; bars show the stated uncertainty."""
     figure, axes = axes_of(width=7.6, height=4.6)
     for place, (key, line) in enumerate(found.lines.items()):
         points = [(plan.epsilon, plan.prediction) for plan in line if plan.prediction is not None]

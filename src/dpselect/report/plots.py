@@ -21,7 +21,7 @@ import numpy as np
 from dpselect import files
 from dpselect.errors import SourceError
 from dpselect.report.record import Across, Charged, Spending
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind readers can tell apart, and marks that differ without colour.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-GREY, PALE = "#777777", "#999999"
+PALE = "#999999"
 
 #: In the order in which lines of one plot take them.
 LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, PALE)
@@ -366,17 +366,16 @@ def save_spend_plot(path: Path, *, svt: SparseVector) -> Path:
     questions, epsilon = spend_curve(svt)
     tops = svt.tops[svt.tops >= questions[0]] + 1
     heights = epsilon[np.minimum(np.searchsorted(questions, tops), len(epsilon) - 1)]
-    # A filter that was not given an ε counts in another unit; the one that must be acknowledged is not sound.
-    given, limit = svt.filter.saved_limits, svt.filter.limit
-    remark = " (published rule, not a promise)" if "acknowledge" in given else ""
+    limit = svt.filter.limit
     title = f"Spent ε = {at_most(svt.spent)} on {svt.questions:,} questions"
     # Between two points the curve takes the later value.
     rises = np.concatenate([questions[:1], questions[:-1]])
     chart = Chart(
         points=list(zip(rises.tolist(), epsilon.tolist(), strict=True)),
         marks=list(zip(tops.tolist(), heights.tolist(), strict=True)),
-        limit=limit if "epsilon" in given else None,
-        named=f"limit ε = {at_most(limit)}{remark}",
+        # A filter that was not given an ε counts in another unit.
+        limit=limit if "epsilon" in svt.filter.saved_limits else None,
+        named=f"limit ε = {at_most(limit)}",
         told=title,
         ticks=[(round(share * svt.questions), f"{round(share * svt.questions):,}") for share in _EVENLY],
         last=svt.questions,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpselect.report.rounding import at_most
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.planning.prediction import Prediction

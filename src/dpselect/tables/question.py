@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
+from dpselect.rounding import exact_number
 
 Measure: TypeAlias = Literal["mean", "sum", "count"]
 PerUser: TypeAlias = Literal["sum", "mean", "max"]
@@ -26,21 +27,6 @@ FINEST_GRID = 2**31 - 1
 MOST_STEPS = 2**62
 #: Whole numbers up to here are exact in double precision on every engine.
 _EXACT = 2**53
-
-
-def exact_number(name: str, value: object) -> Fraction:
-    """A finite number as an exact fraction; ``0.1`` means one tenth, as written.
-
-    >>> exact_number("cap", 0.1), exact_number("cap", "1/3")
-    (Fraction(1, 10), Fraction(1, 3))
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal | str):
-        raise refuse(name, value, "a number")
-    try:
-        # repr gives the shortest decimal that reads back as the same float: the number the person typed.
-        return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        raise refuse(name, value, "a finite number such as 50, 12.5 or 1/3") from None
 
 
 def whole_number(name: str, value: object, *, most: int) -> int:

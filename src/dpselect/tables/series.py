@@ -11,6 +11,7 @@ from typing import cast
 from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
+from dpselect.rounding import exact_number
 from dpselect.tables.answer import BoundedQuery
 from dpselect.tables.calendar import Calendar, Categories
 from dpselect.tables.candidates import Candidates, Cycle
@@ -19,7 +20,7 @@ from dpselect.tables.failures import engine_failures
 from dpselect.tables.instants import carries_zone, period_index
 from dpselect.tables.parts import Expression, bytewise
 from dpselect.tables.passes import fetched
-from dpselect.tables.question import DecimalSign, choice, exact_number, whole_number, written_sensitivity
+from dpselect.tables.question import DecimalSign, choice, whole_number, written_sensitivity
 from dpselect.tables.readings import is_written, reading
 from dpselect.tables.rows import category_text, check_columns, slot_keys
 from dpselect.tables.source import open_source

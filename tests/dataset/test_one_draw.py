@@ -1,0 +1,146 @@
+"""What is paid for once is drawn once, values share what is left for them, and nothing outside its range is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpselect as dp
+from dpselect.dataset import Line, how_much
+from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.whole import WholeVector
+from dpselect.errors import BudgetExhausted
+from dpselect.ledger import Ledger, Total
+from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
+from dpselect.noise.entropy import SeededEntropy
+
+DAYS = [f"2013-01-{day:02d}" for day in range(1, 11)]
+WITHIN = {"start": DAYS[0], "end": DAYS[-1]}
+USED = [1.0, 2.0, 30.0, 3.0, 25.0, 4.0, 35.0, 5.0, 6.0, 7.0]
+FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
+
+
+def homes(number: int = 40, **changes: Any) -> dp.Dataset:
+    """Homes that use the same on each of ten days; the third, the fifth and the seventh are above 20."""
+    rows = pyarrow.table(
+        {
+            "meter": [f"h{home}" for home in range(number) for _ in DAYS],
+            "at": DAYS * number,
+            "kwh": USED * number,
+        }
+    )
+    return dp.Dataset(rows, **({"user": "meter", "time": "at", "value": "kwh", "cap": 40, "population": 40} | changes))
+
+
+class Counting(SeededEntropy):
+    """How often random bits were asked for."""
+
+    asked = 0
+
+    def words(self, count: int, /, *, dtype: Any) -> Any:
+        self.asked += 1
+        return super().words(count, dtype=dtype)
+
+
+@pytest.mark.parametrize("kind", ["set", "release"])
+def test_all_answers_of_a_whole_set_come_from_one_draw(kind: str) -> None:
+    mechanism: Any = SetAboveThreshold.calibrated(FAMILY, threshold=0.5, epsilon=0.1, candidates=6)
+    if kind == "release":
+        mechanism = dp.GaussianRelease.calibrated(FAMILY, candidates=6, epsilon=0.1, delta=1e-6)
+    entropy, read = Counting(3), []
+    vector = WholeVector(mechanism, threshold=0.5, count=6, entropy=entropy)
+    vector.all_values = lambda: read.append(1) or np.full(6, 0.5)  # type: ignore[func-returns-value]
+    vector.ask(0.5)
+    asked = entropy.asked
+    for _ in range(5):
+        vector.ask(0.5)
+    assert (entropy.asked, len(read)) == (asked, 1)
+    assert not vector.can_ask
+    with pytest.raises(BudgetExhausted, match="all 6 questions that were paid for"):
+        vector.ask(0.5)
+
+
+@pytest.mark.parametrize("mechanism", [None, "exponential"])
+def test_the_values_of_a_watch_cost_their_part_however_many_are_named(mechanism: str | None) -> None:
+    data = homes()
+    line = Line(threshold=20, budget=Fraction(3, 2), how_much=True, mechanism=mechanism)
+    plan = data.plan_watch(line, data.candidates(**WITHIN))
+    for named in (1, 2, 7):
+        release = plan.release(named)
+        assert 0.74 < float(release.epsilon(named)) <= 0.75
+        assert Fraction(release.scale) >= named * Fraction(release.family.sensitivity) / Fraction(3, 4)
+
+
+def test_the_values_of_a_watch_are_those_of_the_ones_it_names_and_are_paid_for() -> None:
+    data = homes(total=4000)
+    watch = data.watch(threshold=20, budget=4000, how_much=True, **WITHIN)
+    assert watch.above == [2, 4, 6]
+    assert watch.amounts == pytest.approx([30.0, 25.0, 35.0], abs=1.0)
+    assert 2000 + watch.vector.spent <= watch.cost <= 4000
+    assert data.spent == 4000
+
+
+def test_values_asked_afresh_are_drawn_and_paid_again(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path / "x.ledger", dataset="homes", total=Total.pure(1000)) as book:
+        data = homes(ledger=book)
+        asked: dict[str, Any] = {"threshold": 20, "budget": 400, "how_much": True, **WITHIN}
+        first = data.watch(**asked)
+        charged = book.balance().spent
+        assert data.watch(**asked).amounts == first.amounts
+        assert book.balance().spent == charged
+        again = data.watch(**asked, afresh=True)
+        assert again.amounts != first.amounts
+        assert book.balance().spent == pytest.approx(2 * charged, rel=1e-9)
+
+
+@given(whole=st.floats(1e-9, 1e9), parts=st.integers(1, 1000))
+def test_equal_parts_never_come_to_more_than_the_whole(whole: float, parts: int) -> None:
+    assert Fraction(how_much.share(whole, parts)) * parts <= Fraction(whole)
+
+
+def test_a_peak_pays_for_its_names_and_for_their_values() -> None:
+    plan = homes().plan(epsilon=2, top=3, how_much=True, **WITHIN)
+    names, values = plan.chosen.mechanism.top_epsilon(10, 3), float(plan.value.epsilon(3))
+    assert plan.promise.epsilon >= names + values > 1.9
+    assert plan.promise.epsilon <= 2
+    assert Fraction(plan.value.scale) >= 3 * Fraction(plan.value.family.sensitivity)
+
+
+def test_more_persons_than_anybody_expected_stop_no_answer() -> None:
+    """Totals a thousand times beyond the range are cut to it; a refusal would tell of them."""
+    data = homes(1200, population=1)
+    found = data.peak(epsilon=5000, how_much=True, **WITHIN)
+    assert found.label in DAYS
+    assert found.amounts is not None
+    assert data.watch(threshold=20, budget=5000, how_much=True, **WITHIN).answered == len(DAYS)
+    release = dp.LaplaceRelease.calibrated(FAMILY, candidates=2, epsilon=50)
+    assert how_much.draw(release, [-5.0, 7.5], entropy=SeededEntropy(1)) == pytest.approx([0.0, 1.0], abs=0.1)
+
+
+def test_a_stream_cuts_what_lies_outside_its_range() -> None:
+    plan = plan_watch(FAMILY, Line(threshold=0.5, budget=50, noise=(0.01, 0.01)), questions=9)
+    watch = plan.start()
+    assert [watch.ask(value) for value in (7.5, -3.0, 0.9)] == [True, False, True]
+
+
+def test_a_series_is_drawn_within_its_range() -> None:
+    rows = pyarrow.table({"at": DAYS, "kwh": USED})
+    data = dp.Dataset(rows, time="at", value="kwh", maximum=40, population=1000)
+    plan = data.plan(epsilon=2, mechanism="exponential", **WITHIN)
+    assert plan.is_cut
+    assert plan.drawing.family == plan.chosen.mechanism.family
+
+
+def test_other_names_are_another_question() -> None:
+    rows = pyarrow.table({"who": ["a", "b", "c"], "shop": ["tea", "milk", "tea"]})
+    data = dp.Dataset(rows, user="who", category="shop", measure="count", population=10)
+    lists = [["tea", "milk"], ["milk", "tea"], ["tea", "rice"]]
+    questions = [data.plan(epsilon=50, categories=names).question() for names in lists]
+    assert all(questions[one] != questions[other] for one, other in ((0, 1), (0, 2), (1, 2)))

@@ -1,0 +1,67 @@
+"""Chains whose digests all match and that still cannot be: whoever writes one anew must also keep to the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dpselect.ledger import Entry, Total
+from dpselect.ledger.amounts import NOTHING, Amounts
+from dpselect.ledger.chain import START, check_chain
+from dpselect.ledger.wording import written
+
+WHO, AT = "eve", "2024-01-01T00:00:00+00:00"
+TOTAL = Total.pure(1.0)
+HALF = Amounts(epsilon=TOTAL.amounts.epsilon // 2)
+
+
+def sealed(*entries: tuple[str, int | None, Amounts, Amounts], previous: str | None = None) -> list[Entry]:
+    """A chain of (kind, reservation, amounts, sums), each with its digest; ``previous`` in place of the last link."""
+    body = written("total", {"dataset": "homes", "total": TOTAL.document()})
+    chain = [Entry(1, "create", None, None, TOTAL.amounts, WHO, AT, body).after(START, NOTHING, "homes")]
+    for kind, reservation, amounts, sums in entries:
+        number, key = len(chain) + 1, "0" * 64 if kind == "reserve" else None
+        entry = Entry(number, kind, reservation, key, amounts, WHO, AT, "{}")
+        last = previous is not None and number == len(entries) + 1
+        chain.append(entry.after(previous if last and previous else chain[-1].digest, sums, "homes"))
+    return chain
+
+
+def problems(chain: list[Entry]) -> str:
+    return "; ".join(check_chain(chain, "homes").problems)
+
+
+def test_a_chain_that_keeps_to_the_rules_holds() -> None:
+    assert problems(sealed(("reserve", 2, HALF, HALF), ("settle", 2, HALF, HALF))) == ""
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: sealed(("reserve", 2, HALF, HALF), previous="f" * 64), "does not follow the entry before it"),
+        (lambda: sealed(("reserve", 2, HALF, NOTHING)), "its sums are not those of the entries"),
+        (
+            lambda: sealed(("reserve", 2, HALF + HALF + HALF, HALF + HALF + HALF)),
+            "more is charged than the total allows",
+        ),
+        (lambda: sealed(("reserve", 2, HALF, HALF), ("settle", 2, HALF + HALF, HALF + HALF)), "settles more than was"),
+        (
+            lambda: sealed(("reserve", 2, HALF, HALF), ("settle", 2, NOTHING - HALF, NOTHING - HALF)),
+            "settles more than was",
+        ),
+        (
+            lambda: sealed(("reserve", 2, NOTHING - HALF, NOTHING - HALF)),
+            "is no reservation that could be made",
+        ),
+        (
+            lambda: sealed(
+                ("reserve", 2, HALF, HALF), ("settle", 2, NOTHING, NOTHING), ("settle", 2, NOTHING, NOTHING - HALF)
+            ),
+            "settled before",
+        ),
+    ],
+    ids=["broken link", "sums", "beyond the total", "dearer end", "negative end", "negative", "settled twice"],
+)
+def test_a_chain_that_breaks_a_rule_is_found(make: Callable[[], list[Entry]], found: str) -> None:
+    assert found in problems(make())

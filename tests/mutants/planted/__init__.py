@@ -1,0 +1,1 @@
+"""Faults by the room they are planted in."""

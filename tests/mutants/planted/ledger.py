@@ -1,0 +1,3 @@
+from tests.mutants.fault import Fault
+
+FAULTS: list[Fault] = []
