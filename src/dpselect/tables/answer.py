@@ -13,7 +13,7 @@ from dpselect.checks import FloatArray
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.candidates import Candidates
-from dpselect.tables.curator import CuratorReport, examine, refuse_merged_persons, refuse_unread_table
+from dpselect.tables.curator import CuratorReport, examine, refuse_unread_table
 from dpselect.tables.parts import Table
 from dpselect.tables.passes import Progress, fetched, watched
 from dpselect.tables.question import Question
@@ -133,7 +133,6 @@ def bounded_query(
         raise InvalidParameter(f"question must be a Question; got {type(question).__name__}")
     table = open_source(source, columns=stated_columns(question, candidates))
     totals_asked = candidate_totals(table, question, candidates)
-    refuse_merged_persons(table, question.user)
     with watched(table, progress):
         counted = fetched(totals_asked, doing="answering the question").to_pydict()
     found = zip(counted["key"], counted["total"], strict=True)
