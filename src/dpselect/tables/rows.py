@@ -114,18 +114,20 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
             continue
         count = len(table.columns)
         if near := _nearly(name, table.columns):
-            raise SourceError(f"the table has no column {name!r}; {near}")
+            raise SourceError(f"the table has no column {name!r}; {near}", before_rows=True)
         if not all(kind.is_string() for kind in table.schema().types):
             shown = ", ".join(table.columns[:12]) + (", ..." if count > 12 else "")
-            raise SourceError(f"the table has no column {name!r}; it has {shown}")
+            raise SourceError(f"the table has no column {name!r}; it has {shown}", before_rows=True)
         if count == 1:
             raise SourceError(
                 f"the table has no column {name!r}, and only one column in all; the separator looks wrong: "
-                "give ‹delimiter›, such as ';'"
+                "give ‹delimiter›, such as ';'",
+                before_rows=True,
             )
         raise SourceError(
             f"the table has no column {name!r} among its {count}; the first line of a CSV file must name the columns, "
-            "and describe shows them to the curator"
+            "and describe shows them to the curator",
+            before_rows=True,
         )
 
 
