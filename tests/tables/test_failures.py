@@ -33,6 +33,7 @@ def test_what_depends_on_public_facts_alone_says_that_no_row_was_read(postgres, 
     postgres.run("ALTER TABLE failing RENAME TO gone")
     assert failure(gone).before_rows
     assert "check the names" in str(failure(gone))
+    gone.get_backend().disconnect()
 
 
 def test_what_may_depend_on_rows_does_not(tmp_path):

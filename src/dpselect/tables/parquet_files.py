@@ -29,7 +29,11 @@ def read_parquet(
         import polars
 
         connection, name = ibis_or_refuse().polars.connect(), fresh_name()
-        table = connection.create_table(name, polars.scan_parquet(files, hive_partitioning=False))
+        frame = polars.scan_parquet(files, hive_partitioning=False)
+        coded = [column for column, kind in frame.collect_schema().items() if kind in (polars.Categorical, polars.Enum)]
+        table = connection.create_table(
+            name, frame.with_columns(polars.col(coded).cast(polars.String)) if coded else frame
+        )
 
         def again() -> None:
             import pyarrow
