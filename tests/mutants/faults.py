@@ -493,11 +493,18 @@ FAULTS: list[Fault] = [
         VALUES,
     ),
     fault(
-        "people that merged count",
+        "an empty text is a person",
         "tables/readings.py",
-        "(column > -merging) & (column < merging)",
-        "column.notnull()",
+        'return Part(column, column != "")',
+        "return Part(column)",
         ANSWERS,
+    ),
+    fault(
+        "DuckDB decides by a file's statistics whether NaN counts",
+        "tables/readings.py",
+        "return _duckdb_is_finite()(number) & within if",
+        "return within if",
+        "tests/attacks/test_one_odd_row.py::test_one_infinity_does_not_decide_whether_the_nan_of_others_count",
     ),
     fault(
         "long numbers are refused on standard input",
