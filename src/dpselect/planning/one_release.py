@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, refuse
 from dpselect.mechanisms.catalogue import Entry, entry_of, find, of_kind
+from dpselect.mechanisms.chains import Chains
 from dpselect.mechanisms.selection import Goal
-from dpselect.mechanisms.set_above_threshold import MOST_VALUES, SetAboveThreshold, Urn
+from dpselect.mechanisms.set_above_threshold import MOST_VALUES, SetAboveThreshold
+from dpselect.mechanisms.urn import Urn
 from dpselect.noise.quantiles import Law
 from dpselect.planning.contender import RELEASES, SELECTIONS, Parameter
 from dpselect.planning.job import Job
@@ -27,6 +29,7 @@ from dpselect.planning.prediction import (
     expected_accuracy,
     prediction_of,
 )
+from dpselect.planning.set_simulation import drawn_sets
 from dpselect.planning.simulation import Passes, standard_draws
 from dpselect.privacy.family import QueryFamily
 
@@ -270,16 +273,24 @@ def _drawn_sets(
     mechanism: SetAboveThreshold, values: FloatArray, *, passes: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
     """The mechanism in doubles, many times over: the same classes and the same urn, without its care for rounding."""
+    prior = mechanism.prior
+    if isinstance(prior, Chains):
+        yield from drawn_sets(mechanism, values, passes=passes, seed=seed)
+        return
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x53]))
     step = max(1, (1 << 18) // len(values))
     for start in range(0, passes, step):
-        yield _drawn(mechanism, values, min(step, passes - start), generator)
+        yield _drawn(mechanism, prior, values, min(step, passes - start), generator)
 
 
 def _drawn(
-    mechanism: SetAboveThreshold, values: FloatArray, passes: int, generator: np.random.Generator
+    mechanism: SetAboveThreshold,
+    prior: tuple[int, int],
+    values: FloatArray,
+    passes: int,
+    generator: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    count, urn = len(values), Urn.of(len(values), mechanism.prior)
+    count, urn = len(values), Urn.of(len(values), prior)
     line = mechanism.threshold + generator.laplace(0.0, mechanism.scale_threshold, (passes, 1))
     over = values - line
     order = np.argsort(np.abs(over), axis=1)
@@ -289,7 +300,7 @@ def _drawn(
     rows, chosen = np.arange(passes), np.maximum(wrong, 0)
     # An urn draws like coins whose chance is drawn first, from the beta law of what is in it.
     fixed = above[rows, chosen]
-    chance = generator.beta(fixed + mechanism.prior[0], count - chosen - fixed + mechanism.prior[1])
+    chance = generator.beta(fixed + prior[0], count - chosen - fixed + prior[1])
     places = np.arange(count)
     coins = generator.random((passes, count)) < chance[:, None]
     drawn = np.where(places < wrong[:, None], coins, right ^ (places == wrong[:, None]))
