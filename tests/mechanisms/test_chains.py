@@ -15,7 +15,7 @@ from tests.mechanisms.set_law import law, prior_of, sets
 
 from dpselect.errors import InvalidParameter
 from dpselect.mechanisms import chains as room
-from dpselect.mechanisms.chains import LEAST_SHARE, MOST_CORRELATION, Chain, Chains
+from dpselect.mechanisms.chains import LEAST_SHARE, MOST_CORRELATION, Chain, Chains, ranks
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.precision import working_precision
 
@@ -31,10 +31,8 @@ def weighed(over, prior):
     """Log weights, and the class of each value: 1 for the nearest."""
     over = np.asarray(over)
     order = np.argsort(np.abs(over), kind="stable")
-    left, right = room._fences(order)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(1, len(over) + 1)
-    return prior.log_weights((over >= 0).astype(np.int64), order, left=left, right=right), rank
+    rank = ranks(order)
+    return prior.log_weights((over >= 0).astype(np.int64), order=order, rank=rank), rank
 
 
 def log(number):
@@ -207,14 +205,13 @@ def fit(drawn, expected):
 
 def test_the_nearest_that_is_farther_from_the_line():
     generator = np.random.default_rng(8)
-    for number in (1, 2, 7, 30):
-        order = generator.permutation(number)
-        rank = np.argsort(order)
-        left, right = room._fences(order)
-        for place in range(number):
-            later = [other for other in range(number) if rank[other] > rank[place]]
-            assert left[place] == max((other for other in later if other < place), default=-1)
-            assert right[place] == min((other for other in later if other > place), default=number)
+    for number in (1, 2, 3, 4, 5, 7, 8, 9, 30, 64):
+        rank = np.array([1 + generator.permutation(number) for _ in range(5)])
+        found = room._left_fence(rank)
+        assert (room._left_fence(rank[0]) == found[0]).all()
+        for row, left in zip(rank.tolist(), found.tolist(), strict=True):
+            for place, mine in enumerate(row):
+                assert left[place] == max((at for at in range(place) if row[at] > mine), default=-1)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from tests.mechanisms.set_law import climbed, law, loss, loss_in_balls, noised
+from tests.mechanisms.set_law import climbed, law, loss, loss_in_balls, noised, prior_of, sets
 
 from dpselect import QueryFamily
 from dpselect.errors import InvalidData, InvalidParameter
 from dpselect.mechanisms import urn
-from dpselect.mechanisms.chains import Chains
+from dpselect.mechanisms.chains import Chains, ranks
 from dpselect.mechanisms.set_above_threshold import RUNS, SetAboveThreshold
 from dpselect.mechanisms.urn import Urn
 from dpselect.noise.entropy import SeededEntropy
@@ -198,6 +198,45 @@ class TestCost:
         either_way = SetAboveThreshold.calibrated(family, threshold=0.0, epsilon=1.0, candidates=365)
         assert found.scale == pytest.approx(cap / persons / 0.85, rel=1e-3)
         assert found.scale < 0.8 * either_way.scale
+
+
+class TestMistakes:
+    @settings(max_examples=80, deadline=None)
+    @given(
+        over=st.lists(st.integers(-9, 9), min_size=1, max_size=6),
+        prior=st.sampled_from(PRIORS),
+        scale=st.sampled_from([0.5, 2.0, 9.0]),
+    )
+    def test_the_farthest_mistake_is_as_unlikely_as_described(self, over, prior, scale):
+        """At most exp(D(a, |w|) − κ(|w| − a)) for every a, D from the prior alone; and exp(−κm)/π(right set)."""
+        over, chances = np.array(over), law(over, scale=scale, prior=prior)
+        away, wrong = np.abs(over), sets(len(over)).astype(bool) != (over >= 0)
+        expected = np.array([float(sum(column)) for column in zip(*prior_of(prior, len(over)), strict=True)])
+        expected /= expected.sum()
+
+        def right_beyond(distance):
+            return ~wrong[:, away > distance].any(axis=1)
+
+        for place, distance in enumerate(away):
+            farthest = chances[right_beyond(distance) & wrong[:, place]].sum()
+            for near in (0, *away[away <= distance]):
+                ratio = expected[right_beyond(distance)].sum() / expected[right_beyond(near)].sum()
+                assert farthest <= ratio * math.exp(-(distance - near) / scale) * (1 + 1e-12)
+            at_least = chances[wrong[:, away >= distance].any(axis=1)].sum()
+            assert at_least <= math.exp(-distance / scale) / expected[~wrong.any(axis=1)].sum() * (1 + 1e-12)
+
+    @pytest.mark.parametrize("changes", [1, 4, 30])
+    def test_few_changes_are_cheap_to_describe(self, changes):
+        """log 2 + c·log(e(d − 1)/c) for the chain that fits, where independent labels need d·log 2."""
+        over = np.where(np.arange(365) * changes // 364 % 2, 5, -5)
+        assert (np.diff(over) != 0).sum() == changes
+        chain = Chains([(0.5, 1 - 2 * changes / 364)])
+        order = np.arange(365)
+        found = chain.log_weights((over >= 0).astype(np.int64), order=order, rank=ranks(order))[0, 0]
+        assert -math.log(2) - changes * math.log(math.e * 364 / changes) <= found < -0.5 * changes
+        fitted = changes / 364
+        entropy = -fitted * math.log(fitted) - (1 - fitted) * math.log(1 - fitted)
+        assert found == pytest.approx(-math.log(2) - 364 * entropy, rel=1e-9)
 
 
 class TestRelease:

@@ -170,13 +170,11 @@ class Chains:
         number = len(over)
         above, away = (over >= 0).astype(np.int64), np.abs(over)
         order = np.argsort(away, kind="stable")
-        left, right = _fences(order)
-        weights = self.log_weights(above, order, left=left, right=right)
+        rank = ranks(order)
+        weights = self.log_weights(above, order=order, rank=rank)
         weights[:, 1:] -= np.minimum(away[order].astype(np.float64) / scale, self.reach(number))
         chosen = noisy_argmax(weights.ravel(), scale=1.0, law=GUMBEL, entropy=entropy)
         member, wrong = divmod(chosen, number + 1)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(1, number + 1)
         words = entropy.words(number, dtype=np.uint64)
         return self.filled(above ^ (rank == wrong), rank < wrong, member=member, words=words)
 
@@ -184,7 +182,7 @@ class Chains:
         """Where distances are cut, in scales: beyond all that the prior can make up for."""
         return float(min(_BEYOND + _sizes(self, number)[1], FARTHEST))
 
-    def log_weights(self, above: Integers, order: Integers, *, left: Integers, right: Integers) -> FloatArray:
+    def log_weights(self, above: Integers, *, order: Integers, rank: Integers) -> FloatArray:
         """Log prior weights of the classes, one row for every chain; axes before the last are kept behind it.
 
         Parameters
@@ -193,9 +191,8 @@ class Chains:
             Which values are above the line.
         order : ndarray of int
             Their places, nearest to the line first.
-        left, right : ndarray of int
-            For every place the nearest one on that side whose value is farther from the line: −1 or the number of
-            values where there is none.
+        rank : ndarray of int
+            For every place when it comes in that order, from 1 on.
 
         Returns
         -------
@@ -206,6 +203,8 @@ class Chains:
         number = above.shape[-1]
         bits, _ = _sizes(self, number)
         place = np.arange(number)
+        # The nearest values on both sides that are farther from the line: they are fixed when this one is freed.
+        left, right = _left_fence(rank), number - 1 - _left_fence(rank[..., ::-1])[..., ::-1]
         no_left, no_right = left < 0, right >= number
         before = np.take_along_axis(above, np.where(no_left, 0, left), axis=-1)
         after = np.take_along_axis(above, np.where(no_right, 0, right), axis=-1)
@@ -265,6 +264,17 @@ class Chains:
         return sides[0], np.maximum(*sides)
 
 
+def ranks(order: Integers) -> Integers:
+    """When each place comes in the order, from 1 on; along the last axis.
+
+    >>> ranks(np.array([2, 0, 1])).tolist()
+    [2, 3, 1]
+    """
+    found = np.empty_like(order)
+    np.put_along_axis(found, order, np.broadcast_to(np.arange(1, order.shape[-1] + 1), order.shape), axis=-1)
+    return found
+
+
 @lru_cache(maxsize=256)
 def _sizes(prior: Chains, number: int) -> tuple[int, int]:
     """How many bits after the point the tables have, and the most that a log weight of so many values can be."""
@@ -279,17 +289,23 @@ def _sizes(prior: Chains, number: int) -> tuple[int, int]:
     return 62 - most.bit_length(), most
 
 
-def _fences(order: Integers) -> tuple[Integers, Integers]:
-    """For every place the nearest ones on the left and on the right that come later in ``order``.
-
-    Places are taken out of a doubly linked list in that order: its neighbours at that moment are the ones looked for.
-    """
-    number = len(order)
-    left, right = list(range(-1, number + 1)), list(range(1, number + 3))
-    for place in (order + 1).tolist():
-        before, after = left[place], right[place]
-        right[before], left[after] = after, before
-    return np.array(left[1:-1]) - 1, np.array(right[1:-1]) - 1
+def _left_fence(rank: Integers) -> Integers:
+    """For every place the nearest one to the left with a larger rank, −1 where there is none; along the last axis."""
+    beyond = np.full((*rank.shape[:-1], 1), rank.shape[-1] + 1, dtype=np.int32)
+    padded = np.concatenate([beyond, rank.astype(np.int32)], axis=-1)
+    # The largest of the 1, 2, 4, … ranks up to and including each place.
+    windows, width = [padded], 1
+    while width < rank.shape[-1]:
+        longer = windows[-1].copy()
+        np.maximum(longer[..., width:], windows[-1][..., :-width], out=longer[..., width:])
+        windows.append(longer)
+        width *= 2
+    # All between ``at`` and the place itself have smaller ranks. Whole windows of such are passed, the longest first.
+    at = np.broadcast_to(np.arange(rank.shape[-1]), rank.shape)
+    for window in reversed(windows):
+        at = at - width * (np.take_along_axis(window, at, axis=-1) < padded[..., 1:])
+        width //= 2
+    return at - 1
 
 
 def _of_words(first: FloatArray, second: FloatArray) -> NDArray[np.uint64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray, refuse
-from dpselect.mechanisms.chains import Chains
+from dpselect.mechanisms.chains import Chains, ranks
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 
 #: Numbers per temporary.
@@ -44,14 +44,12 @@ def _drawn(
     over = values - mechanism.threshold - generator.laplace(0.0, mechanism.scale_threshold, (passes, 1))
     above, away = (over >= 0).astype(np.int64), np.abs(over)
     order = np.argsort(away, axis=1, kind="stable")
-    left, right = _fences(order)
-    weights = prior.log_weights(above, order, left=left, right=right)
+    rank = ranks(order)
+    weights = prior.log_weights(above, order=order, rank=rank)
     weights[..., 1:] -= np.take_along_axis(away, order, axis=1) / mechanism.scale
     # Passes first, then chains and classes in one row.
     weights = np.moveaxis(weights + generator.gumbel(size=weights.shape), 0, 1).reshape(passes, -1)
     member, wrong = np.divmod(weights.argmax(axis=1), number + 1)
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(1, number + 1), order.shape), axis=1)
     labels, free = above ^ (rank == wrong[:, None]), rank < wrong[:, None]
     words = generator.integers(0, 1 << 64, size=(passes, number), dtype=np.uint64)
     found = np.empty((passes, number), dtype=np.bool_)
@@ -59,16 +57,3 @@ def _drawn(
         rows = member == each
         found[rows] = prior.filled(labels[rows], free[rows], member=each, words=words[rows])
     return found
-
-
-def _fences(order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every place of every pass the nearest ones on both sides that come later in its order."""
-    passes, number = order.shape
-    left = np.tile(np.arange(-1, number + 1), (passes, 1))
-    right = np.tile(np.arange(1, number + 3), (passes, 1))
-    rows = np.arange(passes)
-    # The same linked list as in a release, one for every pass, all of them abreast.
-    for place in order.T + 1:
-        before, after = left[rows, place], right[rows, place]
-        right[rows, before], left[rows, after] = after, before
-    return left[:, 1:-1] - 1, right[:, 1:-1] - 1
