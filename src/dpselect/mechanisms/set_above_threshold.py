@@ -158,7 +158,7 @@ class SetAboveThreshold(Mechanism):
             return 0.0
         costs = [2 * max(high, -low) / grid.in_steps(self.scale)]
         if self.scale_threshold:
-            middle = (low + high) // 2
+            middle = -(-(low + high) // 2)
             each = 2 * max(high - middle, middle - low) / grid.in_steps(self.scale)
             costs.append(abs(middle) / grid.in_steps(self.scale_threshold) + each)
         # Each of two neighbours has probabilities that are off by as much.
