@@ -58,7 +58,8 @@ def reading(column: Expression, *, decimal: str = ".") -> Part:
         raise SourceError(
             f"the value column {column.get_name()!r} must hold numbers or text; it holds {kind}: convert it"
         )
-    return Part(number, _is_finite(number))
+    # SQLite keeps infinity in a column of whole numbers, too.
+    return Part(number) if kind.is_integer() and engine_of(column) != "sqlite" else Part(number, _is_finite(number))
 
 
 def _is_finite(number: Expression) -> Expression:
