@@ -9,7 +9,7 @@ now, rather than drop it.
 from __future__ import annotations
 
 from tests.mutants.fault import Fault, fault
-from tests.mutants.planted import composition, dataset, ledger, mechanisms, members, tables
+from tests.mutants.planted import composition, dataset, equivalent, ledger, mechanisms, members, tables
 
 ATTACKS = "tests/composition/test_attacks.py"
 FILTERS = "tests/composition/test_filters.py"
@@ -719,6 +719,7 @@ FAULTS: list[Fault] = [
         f"{DISK}::TestReplacedFile::test_older_content_copied_into_the_same_file_is_refused",
     ),
     *members.FAULTS,
+    *equivalent.FAULTS,
     *mechanisms.FAULTS,
     *composition.FAULTS,
     *ledger.FAULTS,
