@@ -13,27 +13,30 @@ from typing import NamedTuple
 
 from dpselect.numerics.factors import Factor, Point, peak_of_one
 from dpselect.numerics.nodes import MOST_NODES, Part, added_up_alone
-from dpselect.numerics.normal import EDGE, FINE, SMALL_STEP
+from dpselect.numerics.normal import DEEP_MORE, DEEP_UNITS, EDGE, FINE, LOG_CDF_UNITS, SMALL_STEP, deep_rise
 from dpselect.numerics.normal import log_cdf_and_hazard_of_one as log_cdf_and_hazard
-from dpselect.numerics.pair import LEFT_OFF, difference, line
-from dpselect.numerics.rule import (
-    COARSE,
+from dpselect.numerics.pair import LEFT_OFF, U, difference, line
+from dpselect.numerics.rule import COARSE, DROP, LATTICE, MOST_REACH, STEP_UNITS, Sums
+from dpselect.numerics.strip import (
     DEEP,
-    DROP,
-    LATTICE,
-    LOG_CDF_UNITS,
-    MOST_REACH,
-    SHIFT_UNITS,
-    STEP_UNITS,
-    Sums,
-    U,
+    EFFORT,
+    LEAST_TANGENT,
+    LEFT_UNITS,
+    SLACK,
+    TINY,
+    half_width_of_one,
+    unsure,
+    unsure_deep_rise,
+    unsure_in_all,
+    unsure_rise,
 )
-from dpselect.numerics.strip import EFFORT, SLACK, half_width_of_one
 from dpselect.numerics.strip import swelling_of_one as swelling
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _LOG_2 = math.log(2.0)
+#: From this count·y² on, squares are subtracted before they are rounded: before, it makes no difference.
+_MUCH = 2.0**30
 
 
 class Site(NamedTuple):
@@ -138,22 +141,39 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     a, lean = half_width_of_one(factors, x, points, bend)
     # The majorant peaks a little beside the integrand; a Newton step finds it well enough.
     away = lean / bend
-    height = 0.5 * a * a - away * (x + 0.5 * away)
     x_there = x + away
-    lean, rise, brackets = -x_there, 0.0, []
-    for factor, (y, log_cdf_at_peak, _) in zip(factors, points, strict=True):
+    height = 0.5 * a * a - away * (x + 0.5 * away)
+    gross = 0.5 * a * a + abs(away) * (abs(x) + abs(away))
+    lean, rise, heights, leans, rises = -x_there, 0.0, 0.0, 0.0, 0.0
+    brackets = []
+    for factor, (base, log_cdf_at_peak, h_at_peak) in zip(factors, points, strict=True):
         count, slope = factor.count, factor.slope.high
-        y += slope * away
+        moves = slope * away
+        y = base + moves
         log_cdf, h = log_cdf_and_hazard(y)
         b = abs(slope) * a
+        half = 0.5 * b * b
         bound, rate = swelling(y, log_cdf, h, b)
-        height += count * (bound + (log_cdf - log_cdf_at_peak))
         pull = (1.0 - rate) * count * h
+        doubt = unsure(factor, x_there, y, moves, half, pull)
+        if base < DEEP and y < -1.0 and count * base * base > _MUCH:
+            climb = deep_rise(base, moves)
+            off = unsure_deep_rise(base, moves, doubt.blur)
+        else:
+            climb = log_cdf - log_cdf_at_peak
+            off = unsure_rise(-min(log_cdf, log_cdf_at_peak), max(h, h_at_peak), doubt.blur)
+        height += count * (bound + climb)
+        gross += count * (bound + abs(climb))
+        heights += count * off + doubt.height
         lean += pull * slope
-        rise += pull * factor.shift
-        brackets.append((count, slope, y + h, h, 0.5 * b * b))
+        leans += doubt.pull * abs(slope)
+        if move is not None:
+            rise += pull * factor.shift
+            rises += (doubt.pull + 8.0 * U * pull) * factor.shift + 60.0 * doubt.blur
+            brackets.append((factor.shift, count, slope, y, h, half))
     bell = _ROOT_2PI * math.exp(0.5 * lean * lean)
-    log_whole = log_gain = height + math.log(bell) + SLACK
+    height += unsure_in_all(x_there, gross, heights, leans, len(factors)) + SLACK
+    log_whole = log_gain = height + math.log(bell)
     size = _LOG_ROOT_2PI - 0.5 * math.log(bend)
     effort = EFFORT + log_whole - size
     if move is not None:
@@ -161,13 +181,16 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         # ∫|w|·exp(lean·w - w²/2) dw is at most this; the first term of the gain's derivative is τ·(x + ia).
         wide = 2.0 * (1.0 + abs(lean) * bell)
         most = abs(translation) * ((abs(x_there) + a) * bell + wide)
-        for rest, (count, slope, fall, h, half) in zip(left, brackets, strict=True):
+        for rest, (shift, count, slope, y, h, half) in zip(left, brackets, strict=True):
+            flat = (h + TINY) * bell + abs(slope) * wide
+            part = LEFT_UNITS * U * (shift + abs(slope * translation)) * flat
             if rest != 0.0:
-                # h is log-concave, and its slope is above -1: two bounds on ∫ h(y + slope·w)·exp(lean·w - w²/2) dw.
-                tilt = lean - slope * fall
-                steep = h * _ROOT_2PI * math.exp(min(0.5 * tilt * tilt, 700.0))
-                most += count * abs(rest) * math.exp(half) * min(steep, h * bell + abs(slope) * wide)
-        log_gain = height + rise + math.log(most) + SLACK
+                tangent = max((y + slope * lean) / (1.0 + slope * slope), LEAST_TANGENT)
+                tilt = lean - slope * tangent
+                exponent = tangent * (0.5 * tangent - y) + 0.5 * tilt * tilt
+                part += abs(rest) * (min(2.0 * math.exp(exponent), flat) if exponent < 700.0 else flat)
+            most += count * math.exp(half) * part
+        log_gain = height + rise + rises + math.log(most)
         effort = max(effort, EFFORT + log_gain - size - math.log(site.gain))
     step = 2.0 * math.pi * a / effort
     on_lattice = site.on_lattice and step * FINE >= COARSE
@@ -196,8 +219,6 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         return None
     before, after = step * planned.first, step * planned.last
     width = max(-before, after)
-    if abs(planned.away) > width:
-        return None
     far_x = abs(x) + width
     reaches, height_error, exponent_error = width * far_x, 8.0 * U, 0.0
     translation, left = (0.0, None) if move is None else move
@@ -232,21 +253,22 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         rest, reach = 0.0, 0.0
         if left is not None:
             rest = left[number]
-            size = abs(rest)
+            loose = LEFT_UNITS * U * (factor.shift + steep * distance)
+            size = loose + abs(rest)
             h = h_low + size
-            exponent_error += count * h * (SHIFT_UNITS + 2.0) * U * (abs(factor.shift) + steep * distance)
+            exponent_error += count * h * loose
+            growth_before += count * size * (h_before + size)
+            growth_after += count * size * (h_after + size)
+            if slope > 0.0:
+                extent_before += count * size * steep
+            else:
+                extent_after += count * size * steep
             if rest != 0.0:
                 reach = size * (far + 2.0)
                 if reach + size * size > SMALL_STEP:
                     return None
                 rate = min(h * (h + far), 1.0)
                 exponent_error += count * size * (h * (STEP_UNITS + 20.0 * low * low) * U + rate * blur)
-                growth_before += count * size * (h_before + size)
-                growth_after += count * size * (h_after + size)
-                if slope > 0.0:
-                    extent_before += count * size * steep
-                else:
-                    extent_after += count * size * steep
         parts.append(Part(count, slope, base, log_cdf, rest, reach, deep))
     # The roundings of heights, and what the peak's own place leaves off.
     height_error += U * (len(factors) + 6.0) * reaches
@@ -255,7 +277,9 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     raw = added_up_alone(x, step, planned.first, translation, parts, planned.on_lattice, nodes)
     whole = step * raw.whole
     outer_before, outer_after = step * math.exp(raw.first), step * math.exp(raw.last)
-    ratio_before, ratio_after = math.exp(raw.first - raw.second), math.exp(raw.last - raw.last_but_one)
+    # Either height may be off.
+    ratio_before = math.exp(raw.first - raw.second + 2.0 * height_error)
+    ratio_after = math.exp(raw.last - raw.last_but_one + 2.0 * height_error)
     if not (ratio_before < 0.99 and ratio_after < 0.99 and height_error < 1e-3):
         return None
     power = 2.0 * math.pi * planned.half_width / step
@@ -283,7 +307,8 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
 
 def log_cdf_error_of_one(low: float, log_low: float) -> float:
     """See :func:`dpselect.numerics.rule.log_cdf_error`."""
-    return U * (LOG_CDF_UNITS * log_low + 4.0 * (low * low * log_low if low > 1.2 else 0.18))
+    units = min(LOG_CDF_UNITS * log_low, DEEP_UNITS * log_low + DEEP_MORE)
+    return U * (units + 4.0 * (low * low * log_low if low > 1.2 else 0.18))
 
 
 def ratio_of_one(found: Sums) -> tuple[float, float]:

@@ -43,8 +43,8 @@ ExactInputs: TypeAlias = Callable[[int], tuple[Sequence[Fraction], Sequence[Frac
 _CHUNK = 25_000
 #: Up to so many cells are quicker one by one.
 _FEW = 12
-#: Below the normal doubles a shift has lost digits; only the enclosure, which has its own, can tell.
-_NORMAL = 2.0**-1022
+#: Below this a shift, or the rounding of one, is no normal double; only the enclosure, which has its own, can tell.
+_NORMAL = 2.0**-960
 #: Cells with more kinds of factors are rare, and taken one by one.
 _KINDS = 4
 

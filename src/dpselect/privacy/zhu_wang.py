@@ -24,7 +24,8 @@ from scipy.special import log_ndtr
 
 from dpselect.checks import FloatArray, refuse, unwrap
 from dpselect.numerics.normal import hazard_of_one
-from dpselect.numerics.rule import U, log_cdf_error
+from dpselect.numerics.pair import U
+from dpselect.numerics.rule import log_cdf_error
 from dpselect.privacy.conversions import orders
 from dpselect.privacy.profiles import UP
 
