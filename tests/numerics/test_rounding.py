@@ -110,7 +110,7 @@ def test_a_rise_in_the_lower_tail_is_within_two_thirds_of_its_units():
         a, moved = arb(y), arb(y) + arb(step)
         truth = phi_of(moved).log() - phi_of(a).log()
         # Its arguments are exact here, but y + step is rounded.
-        allowed = strip.unsure_deep_rise(y, step, 2 * U * abs(y))
+        allowed = strip.unsure_deep_rise(y, step, 2 * U * abs(y), 0.0)
         shares.append(float(abs(arb(normal.deep_rise(y, step)) - truth).mid()) / allowed)
     assert 1e-3 < max(shares) < 2 / 3
 

@@ -25,10 +25,7 @@ from dpselect.numerics.strip import (
     SLACK,
     TINY,
     half_width_of_one,
-    unsure,
     unsure_deep_rise,
-    unsure_in_all,
-    unsure_rise,
 )
 from dpselect.numerics.strip import swelling_of_one as swelling
 
@@ -117,11 +114,10 @@ def _reach(factors: Sequence[Factor], x: float, points: Sequence[Point], start: 
     for _ in range(2):
         at = side * distance
         drop, slope = at * (x + 0.5 * at), x + at
-        for factor, (y, log_cdf, _) in zip(factors, points, strict=True):
-            along = factor.slope.high
+        for (count, (along, _), _, _, _), (y, log_cdf, _) in zip(factors, points, strict=True):
             there, here = log_cdf_and_hazard(y + along * at)
-            drop -= factor.count * (there - log_cdf)
-            slope -= factor.count * along * here
+            drop -= count * (there - log_cdf)
+            slope -= count * along * here
         if 0.9 * DROP < drop < 1.3 * DROP:
             break
         drop = max(drop, 1e-3)
@@ -134,45 +130,55 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     """Strip, step and window: see :func:`dpselect.numerics.rule.plan` and :func:`dpselect.numerics.strip.strip`."""
     x, points = site.x, site.points
     bend = 1.0
-    for factor, (y, _, h) in zip(factors, points, strict=True):
-        slope = factor.slope.high
+    for (count, (slope, _), _, _, _), (y, _, h) in zip(factors, points, strict=True):
         if h + y > 0.0:
-            bend += factor.count * slope * slope * h * (h + y)
+            bend += count * slope * slope * h * (h + y)
     a, lean = half_width_of_one(factors, x, points, bend)
     # The majorant peaks a little beside the integrand; a Newton step finds it well enough.
     away = lean / bend
     x_there = x + away
     height = 0.5 * a * a - away * (x + 0.5 * away)
-    gross = 0.5 * a * a + abs(away) * (abs(x) + abs(away))
-    lean, rise, heights, leans, rises = -x_there, 0.0, 0.0, 0.0, 0.0
-    brackets = []
-    for factor, (base, log_cdf_at_peak, h_at_peak) in zip(factors, points, strict=True):
-        count, slope = factor.count, factor.slope.high
+    units = len(factors) + 6.0
+    heights, leans = units * (0.5 * a * a + abs(away) * (abs(x) + abs(away))) * U, 8000.0 * U * abs(x_there)
+    lean, rise, rises, brackets = -x_there, 0.0, 0.0, []
+    for (count, (slope, _), (offset, _), shift, slack), (base, log_cdf_at_peak, h_at_peak) in zip(
+        factors, points, strict=True
+    ):
         moves = slope * away
         y = base + moves
         log_cdf, h = log_cdf_and_hazard(y)
-        b = abs(slope) * a
+        steep = abs(slope)
+        b = steep * a
         half = 0.5 * b * b
         bound, rate = swelling(y, log_cdf, h, b)
         pull = (1.0 - rate) * count * h
-        doubt = unsure(factor, x_there, y, moves, half, pull)
+        # How far all of this may be off, as in strip.
+        blur = U * (2.0 * abs(y) + 4.0 * abs(moves)) + slack + LEFT_OFF * (steep * abs(x_there) + abs(offset))
+        if y > 0.0:
+            off = half * (U * (200.0 + units + 20.0 * y * y) + 10.0 * (1.0 + y) * blur)
+            pull_off = pull * (8000.0 * U + (31.0 + y) * blur) + count * TINY
+        else:
+            off = half * (U * (200.0 + units) + 10.0 * blur)
+            pull_off = pull * (8000.0 * U + 31.0 / (1.0 - y) * blur) + count * TINY
         if base < DEEP and y < -1.0 and count * base * base > _MUCH:
             climb = deep_rise(base, moves)
-            off = unsure_deep_rise(base, moves, doubt.blur)
+            off += unsure_deep_rise(base, moves, blur, units)
         else:
             climb = log_cdf - log_cdf_at_peak
-            off = unsure_rise(-min(log_cdf, log_cdf_at_peak), max(h, h_at_peak), doubt.blur)
+            if climb < 0.0:
+                off += U * (2.0 - (2.0 * LOG_CDF_UNITS + units) * log_cdf) + 2.0 * h * blur
+            else:
+                off += U * (2.0 - (2.0 * LOG_CDF_UNITS + units) * log_cdf_at_peak) + 2.0 * h_at_peak * blur
         height += count * (bound + climb)
-        gross += count * (bound + abs(climb))
-        heights += count * off + doubt.height
+        heights += count * off
         lean += pull * slope
-        leans += doubt.pull * abs(slope)
+        leans += pull_off * steep
         if move is not None:
-            rise += pull * factor.shift
-            rises += (doubt.pull + 8.0 * U * pull) * factor.shift + 60.0 * doubt.blur
-            brackets.append((factor.shift, count, slope, y, h, half))
+            rise += pull * shift
+            rises += pull_off * shift + 60.0 * blur
+            brackets.append((shift, count, slope, y, h, half))
     bell = _ROOT_2PI * math.exp(0.5 * lean * lean)
-    height += unsure_in_all(x_there, gross, heights, leans, len(factors)) + SLACK
+    height += heights + leans * (60.0 + leans) + SLACK
     log_whole = log_gain = height + math.log(bell)
     size = _LOG_ROOT_2PI - 0.5 * math.log(bend)
     effort = EFFORT + log_whole - size
@@ -227,8 +233,9 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     exponent_error = 6.0 * U * growth_before
     extent_before = extent_after = distance
     parts = []
-    for number, (factor, (base, log_cdf, _)) in enumerate(zip(factors, site.points, strict=True)):
-        count, slope = factor.count, factor.slope.high
+    for number, ((count, (slope, _), (offset, _), shift, slack), (base, log_cdf, _)) in enumerate(
+        zip(factors, site.points, strict=True)
+    ):
         steep = abs(slope)
         y_before, y_after = base + slope * before, base + slope * after
         log_before, h_before = log_cdf_and_hazard(y_before)
@@ -238,8 +245,7 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         else:
             low, high, log_low, h_low = y_after, y_before, -log_after, h_after
         far = max(-low, high)
-        blur = U * (2.0 * far + 4.0 * steep * width) + factor.slack
-        blur += LEFT_OFF * (steep * abs(x) + abs(factor.offset.high))
+        blur = U * (2.0 * far + 4.0 * steep * width) + slack + LEFT_OFF * (steep * abs(x) + abs(offset))
         deep = base < DEEP and high < -1.0
         if deep:
             stretch = steep * width
@@ -253,16 +259,17 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         rest, reach = 0.0, 0.0
         if left is not None:
             rest = left[number]
-            loose = LEFT_UNITS * U * (factor.shift + steep * distance)
+            loose = LEFT_UNITS * U * (shift + steep * distance)
             size = loose + abs(rest)
             h = h_low + size
             exponent_error += count * h * loose
-            growth_before += count * size * (h_before + size)
-            growth_after += count * size * (h_after + size)
+            moved = count * size
+            growth_before += moved * (h_before + size)
+            growth_after += moved * (h_after + size)
             if slope > 0.0:
-                extent_before += count * size * steep
+                extent_before += moved * steep
             else:
-                extent_after += count * size * steep
+                extent_after += moved * steep
             if rest != 0.0:
                 reach = size * (far + 2.0)
                 if reach + size * size > SMALL_STEP:
@@ -307,8 +314,9 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
 
 def log_cdf_error_of_one(low: float, log_low: float) -> float:
     """See :func:`dpselect.numerics.rule.log_cdf_error`."""
-    units = min(LOG_CDF_UNITS * log_low, DEEP_UNITS * log_low + DEEP_MORE)
-    return U * (units + 4.0 * (low * low * log_low if low > 1.2 else 0.18))
+    if low > 1.2:
+        return U * (LOG_CDF_UNITS * log_low + 4.0 * low * low * log_low)
+    return U * (min(LOG_CDF_UNITS * log_low, DEEP_UNITS * log_low + DEEP_MORE) + 0.72)
 
 
 def ratio_of_one(found: Sums) -> tuple[float, float]:

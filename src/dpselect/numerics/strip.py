@@ -165,62 +165,43 @@ def half_width_of_one(factors: Sequence[Factor], x: float, points: Sequence[Poin
     return best, best_lean
 
 
-class Unsure(NamedTuple):
-    """How far parts of log M as computed may be from the truth, for one factor."""
+def unsure(
+    factor: Factor, x: Number, y: Number, moves: Number, half: Number, pull: Number, units: float
+) -> tuple[Number, Number, Number]:
+    """How far y = (that at the peak) + ``moves``, the swelling's bound and ``pull`` may be off; ``half`` is b²/2.
 
-    #: The argument.
-    blur: Number
-    #: count·(bound + log Φ - log Φ at the peak).
-    height: Number
-    #: (1 - rate)·count·hazard.
-    pull: Number
-
-
-def unsure(factor: Factor, x: Number, y: Number, moves: Number, half: Number, pull: Number) -> Unsure:
-    """The rounding of a factor's part of log M at y = (its argument at the peak) + ``moves``; ``half`` is b²/2.
-
-    Without log Φ itself, whose part is :func:`unsure_rise`. The constants are derived in docs/theory.md §6.
+    ``units`` are those that the sum of everything adds. The constants are derived in docs/theory.md §6.
     """
     blur = U * (2.0 * abs(y) + 4.0 * abs(moves)) + factor.slack
     blur = blur + LEFT_OFF * (abs(factor.slope.high * x) + abs(factor.offset.high))
-    upper = 0.5 * (y + abs(y))
-    height = factor.count * half * (U * (200.0 + 20.0 * upper * upper) + 10.0 * (1.0 + upper) * blur)
+    upper = np.maximum(y, 0.0)
+    bound = half * (U * (200.0 + units + 20.0 * upper * upper) + 10.0 * (1.0 + upper) * blur)
     # The hazard's logarithm changes by at most 2/(1 + |y|) per unit of y below 0, by 1 + y above.
     relative = 8000.0 * U + (31.0 + upper) / (1.0 + upper - y) * blur
-    return Unsure(blur, height, pull * relative + factor.count * TINY)
+    return blur, bound, pull * relative + factor.count * TINY
 
 
-def unsure_rise(log_low: Number, hazard_low: Number, blur: Number) -> Number:
+def unsure_rise(log_low: Number, hazard_low: Number, blur: Number, units: float) -> Number:
     """How far log Φ(y) - log Φ(peak) may be off; -log Φ and the hazard are given at the lower of the two."""
-    return U * (2.0 * LOG_CDF_UNITS * log_low + 2.0) + 2.0 * hazard_low * blur
+    return U * ((2.0 * LOG_CDF_UNITS + units) * log_low + 2.0) + 2.0 * hazard_low * blur
 
 
-def unsure_deep_rise(base: Number, moves: Number, blur: Number) -> Number:
+def unsure_deep_rise(base: Number, moves: Number, blur: Number, units: float) -> Number:
     """The same where squares were subtracted: deep in the lower tail."""
     size = abs(moves)
-    return (
-        U * (6.0 * size * (abs(base) + size) + 2.0 * LOG_CDF_UNITS + 8.0)
-        + 2.0 * blur
-        + size * (2.0 * blur + U * abs(base))
-    )
-
-
-def unsure_in_all(x: Number, gross: Number, heights: Number, leans: Number, kinds: int) -> Number:
-    """The rounding of log M: of its terms (``heights``), of the lean (``leans``), of the sum of ``gross`` in all.
-
-    The lean enters as lean²/2, and through peaks that lie at most 60 from x₁ wherever a term is not negligible.
-    """
-    leans = leans + 8000.0 * U * abs(x)
-    return heights + leans * (60.0 + leans) + U * (kinds + 6.0) * gross
+    squares = U * ((6.0 + units) * size * (abs(base) + size) + 2.0 * LOG_CDF_UNITS + 8.0 + units)
+    return squares + 2.0 * blur + size * (2.0 * blur + U * abs(base))
 
 
 def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None, a: Number) -> Strip:
     """The bounds M for one half-width; the majorant is taken ``away`` from the peak, which may be anything."""
-    height = 0.5 * a * a - away * (spot.x + 0.5 * away)
     x = spot.x + away
-    gross = 0.5 * a * a + abs(away) * (abs(spot.x) + abs(away))
-    lean, rise, heights, leans, rises = -x, 0.0, 0.0, 0.0, 0.0
-    brackets = []
+    height = 0.5 * a * a - away * (spot.x + 0.5 * away)
+    # How far the height, the lean and the rise may be off.
+    units = len(factors) + 6.0
+    heights = units * U * (0.5 * a * a + abs(away) * (abs(spot.x) + abs(away)))
+    leans, rises = 8000.0 * U * abs(x), 0.0
+    lean, rise, brackets = -x, 0.0, []
     for factor, (base, log_cdf_at_peak, hazard_at_peak) in zip(factors, spot.values(), strict=True):
         count, slope = factor.count, factor.slope.high
         moves = slope * away
@@ -230,25 +211,26 @@ def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None
         half = 0.5 * b * b
         bound, rate = swelling(y, log_cdf, hazard, b)
         pull = (1.0 - rate) * count * hazard
-        doubt = unsure(factor, x, y, moves, half, pull)
+        blur, off, pull_off = unsure(factor, x, y, moves, half, pull, units)
         climb = log_cdf - log_cdf_at_peak
-        off = unsure_rise(-np.minimum(log_cdf, log_cdf_at_peak), np.maximum(hazard, hazard_at_peak), doubt.blur)
-        deep = (base < DEEP) & (y < -1.0)
+        rise_off = unsure_rise(-np.minimum(log_cdf, log_cdf_at_peak), np.maximum(hazard, hazard_at_peak), blur, units)
+        deep = base < DEEP
         if deep.any():
+            deep &= y < -1.0
             # log Φ = log φ - log h.
             climb = np.where(deep, np.log(hazard_at_peak / hazard) - moves * (base + 0.5 * moves), climb)
-            off = np.where(deep, unsure_deep_rise(base, moves, doubt.blur), off)
+            rise_off = np.where(deep, unsure_deep_rise(base, moves, blur, units), rise_off)
         height = height + count * (bound + climb)
-        gross = gross + count * (bound + abs(climb))
-        heights = heights + (count * off + doubt.height)
+        heights = heights + count * (off + rise_off)
         lean = lean + pull * slope
-        leans = leans + doubt.pull * abs(slope)
+        leans = leans + pull_off * abs(slope)
         if move is not None:
             rise = rise + pull * factor.shift
-            rises = rises + (doubt.pull + 8.0 * U * pull) * factor.shift + 60.0 * doubt.blur
+            rises = rises + pull_off * factor.shift + 60.0 * blur
             brackets.append((y, hazard, half))
     bell = _ROOT_2PI * np.exp(0.5 * lean * lean)
-    height = height + (unsure_in_all(x, gross, heights, leans, len(factors)) + SLACK)
+    # The lean enters as lean²/2, and through peaks at most 60 from x wherever a term is not negligible.
+    height = height + (heights + leans * (60.0 + leans) + SLACK)
     log_whole = height + np.log(bell)
     if move is None:
         return Strip(a, log_whole, log_whole, away)
