@@ -66,6 +66,7 @@ def _spots(factors: list[Factor]) -> Spot:
     return spot._replace(on_lattice=near)
 
 
+@np.errstate(all="ignore")
 def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(shifts) - log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     factors = _flat([factor for factor in factors if factor.count > 0.0])
@@ -116,6 +117,7 @@ def _log_error_of_one(found: Sums) -> float:
     return -math.log1p(-share) if share < 0.5 else math.inf
 
 
+@np.errstate(all="ignore")
 def one_log_integral(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     live = [factor for factor in factors if factor.count > 0.0]

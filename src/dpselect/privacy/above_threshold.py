@@ -36,7 +36,8 @@ from dpselect.checks import (
 )
 from dpselect.errors import InvalidParameter
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.integral import ExactInputs, LogEstimate, log_integral, log_ratio, single_cell, upper_end
+from dpselect.numerics.factors import Factor
+from dpselect.numerics.integral import ExactInputs, LogEstimate, log_integral, log_ratio, one_cell, upper_end
 from dpselect.numerics.pair import Number, Pair, difference, exact, negative, quotient, shift_by
 
 #: Slopes, offsets and shifts in full, of each factor.
@@ -79,6 +80,7 @@ def _larger(first: LogEstimate, second: LogEstimate) -> LogEstimate:
     return LogEstimate(np.where(keep, first.value, second.value), np.where(keep, first.error, second.error))
 
 
+@np.errstate(all="ignore")
 def transcript_loss(
     *,
     lower: ArrayLike,
@@ -158,7 +160,11 @@ def _one_loss(
             given = map(Fraction, (lower, upper, sensitivity, threshold, sigma_threshold, sigma_query))
             return _exact_factors(*given, moves=moves)
 
-        return single_cell((below, above), slopes, offsets, (moves[0] * shift, moves[1] * shift), exact=inputs)
+        cell = [
+            Factor(below, slopes[0], offsets[0], moves[0] * shift),
+            Factor(above, slopes[1], offsets[1], moves[1] * shift),
+        ]
+        return one_cell(cell, exact=inputs)
 
     if not monotone:
         return loss((1, 1))
@@ -261,7 +267,7 @@ def mixed_run_loss(
             return found
 
         shifts = [moves[side] * shift_by(delta, q.sigma_query) for side, q in asked]
-        value, error = single_cell(powers, slopes, offsets, shifts, exact=inputs)
+        value, error = one_cell(list(map(Factor, powers, slopes, offsets, shifts)), exact=inputs)
         return LogEstimate(np.asarray(value), np.asarray(error))
 
     return max((loss(moves) for moves in _moves(monotone)), key=lambda found: float(found.upper))
