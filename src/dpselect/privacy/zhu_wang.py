@@ -48,7 +48,8 @@ def _lift(b: float) -> float:
 def log_negative_moment(power: float, slope: float, offset: float) -> float:
     """An upper bound on the logarithm; infinite where power·slope² is 1 or more, or the hill is very wide.
 
-    It is at most 1e-9 above the logarithm, or above it times 1 + 1e-9 where that is larger. Inputs may each be off by a relative 4e-16 (rounded quotients), which the bound covers.
+    It is at most 1e-9 above the logarithm, or 1e-9 of it where that is larger. Inputs may each be off by a relative
+    4e-16 (rounded quotients), which the bound covers.
 
     >>> log_negative_moment(2.0, -0.5, 0.0)
     2.099701440...
