@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from dpselect.ledger.amounts import NOTHING
-from dpselect.ledger.chain import Entry
+from dpselect.ledger.chain import LedgerEntry
 from dpselect.ledger.minutes import places
 from dpselect.ledger.records import Reservation
 from dpselect.ledger.store import Ledger
@@ -55,14 +55,14 @@ def history(ledger: Ledger) -> list[Asked]:
     [(2, 'settled', 'monday', 0.25), (4, 'reserved', None, 0.5)]
     >>> folder.cleanup()
     """
-    reserved: dict[int, Entry] = {}
-    ended: dict[int, Entry] = {}
+    reserved: dict[int, LedgerEntry] = {}
+    ended: dict[int, LedgerEntry] = {}
     for entry in ledger.entries():
         if entry.kind == "reserve":
             reserved[entry.number] = entry
         elif entry.kind == "settle" and entry.reservation is not None:
             ended[entry.reservation] = entry
-    together: dict[Any, list[tuple[Entry, Entry | None]]] = {}
+    together: dict[Any, list[tuple[LedgerEntry, LedgerEntry | None]]] = {}
     for number, entry in reserved.items():
         # The stretches that one process made of one stream are one question.
         sitting = entry.content.get("sitting", number)
@@ -88,7 +88,7 @@ def usual_cost(ledger: Ledger) -> float | None:
     return sum(costs) / len(costs) if costs else None
 
 
-def _idle(ended: Entry | None) -> bool:
+def _idle(ended: LedgerEntry | None) -> bool:
     """Whether a stretch ended without an answer and without a cost."""
     if ended is None or ended.amounts != NOTHING:
         return False
@@ -96,7 +96,7 @@ def _idle(ended: Entry | None) -> bool:
     return isinstance(answer, dict) and answer.get("first") is not None and not answer["count"]
 
 
-def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
+def _asked(ledger: Ledger, parts: list[tuple[LedgerEntry, LedgerEntry | None]]) -> Asked:
     amounts = NOTHING
     for reserved, ended in parts:
         amounts += reserved.amounts if ended is None else ended.amounts
