@@ -206,11 +206,11 @@ class TestNames:
         assert len({key_of(question, key) for question in asked for key in keys}) == len(asked) * len(keys)
 
     def test_a_stream_and_a_question_of_the_same_words_are_two(self, on_disk: Ledger) -> None:
-        from dpselect.ledger.kinds import RealisedLedgerFilter
-        from dpselect.ledger.minutes import Answers
+        from dpselect.ledger.answer_log import AnswerLog
+        from dpselect.ledger.filter import RealisedLedgerFilter
 
         on_disk.reserve({"verb": "watch"}, cost=0.25)
-        stream = RealisedLedgerFilter(on_disk, question={"verb": "watch"}, limit=0.25, minutes=Answers())
+        stream = RealisedLedgerFilter(on_disk, question={"verb": "watch"}, limit=0.25, answers=AnswerLog())
         stream.charge(0.125)
         assert on_disk.balance().spent > 0.5
         stream.close()

@@ -5,8 +5,7 @@
 
 from dpselect.ledger.amounts import Amounts
 from dpselect.ledger.chain import Anchor, Check, LedgerEntry
-from dpselect.ledger.filter import LedgerFilter
-from dpselect.ledger.kinds import filter_on
+from dpselect.ledger.filter import LedgerFilter, filter_on
 from dpselect.ledger.records import Answered, Balance, Reservation
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.total import Total
