@@ -114,9 +114,11 @@ def test_a_peak_pays_for_its_names_and_for_their_values() -> None:
 
 
 def test_more_persons_than_anybody_expected_stop_no_answer() -> None:
-    """Totals a thousand times beyond the range are cut to it; a refusal would tell of them."""
-    data = homes(1200, population=1)
-    found = data.peak(epsilon=5000, how_much=True, **WITHIN)
+    """Totals a thousand times beyond the range are cut to what there is room for; a refusal would tell of them."""
+    data = homes(2600, population=2)
+    plan = data.plan(epsilon=5000, how_much=True, mechanism="exponential", **WITHIN)
+    assert not plan.is_cut
+    found = plan.ask()
     assert found.label in DAYS
     assert found.amounts is not None
     assert data.watch(threshold=20, budget=5000, how_much=True, **WITHIN).answered == len(DAYS)
@@ -136,6 +138,14 @@ def test_a_series_is_drawn_within_its_range() -> None:
     plan = data.plan(epsilon=2, mechanism="exponential", **WITHIN)
     assert plan.is_cut
     assert plan.drawing.family == plan.chosen.mechanism.family
+
+
+def test_lines_that_are_shown_alike_are_two_questions() -> None:
+    data = homes()
+    lines = [Line(threshold=threshold, budget=5) for threshold in (Fraction(20), Fraction(20) + Fraction(1, 10**11))]
+    plans = [data.plan_watch(line, data.candidates(**WITHIN)) for line in lines]
+    assert plans[0].line == plans[1].line
+    assert plans[0].question() != plans[1].question()
 
 
 def test_other_names_are_another_question() -> None:

@@ -26,7 +26,6 @@ def test_sqlite_writes_to_disk_before_it_returns(tmp_path: Path) -> None:
         assert asked(ledger, "PRAGMA journal_mode") == "wal"
 
 
-@pytest.mark.slow
 def test_postgresql_writes_to_disk_before_it_returns_whatever_the_server_is_set_to(fresh_schema: Any) -> None:
     url = make_url(fresh_schema())
     lazy = url.update_query_dict({"options": f"{url.query['options']} -csynchronous_commit=off"})

@@ -49,6 +49,8 @@ def reason(plan: WatchPlan) -> str:
         return f"{title}: as planned."
     if not plan.ways:
         return f"{title}: as asked."
+    if plan.settings.at_once and plan.ways == 1:
+        return f"{title}."
     if plan.ways == 1:
         return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
     promise = "the same pure guarantee" if not plan.asked.delta else "a guarantee within the same ε and δ"
@@ -69,7 +71,7 @@ def expectation(plan: WatchPlan) -> str:
             f"; the budget is expected to end after {percent(answered)} of the {several}, sooner where many come early"
         )
     if settings.at_once:
-        told += f". Mistakes lie near the line, and are many where more {plural(plan.period)} lie near it than supposed"
+        told += f". If more {plural(plan.period)} lie close to the line than supposed, the answer can be much worse"
     else:
         # Noise that changes from question to question is told as it is at the start.
         about = "about " if isinstance(settings.way, Rationed) else ""
