@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpselect.composition.sparse_vector import SparseVector
     from dpselect.dataset.whole import WholeVector
     from dpselect.ledger import Ledger
-    from dpselect.ledger.kinds import RealisedLedgerFilter
+    from dpselect.ledger.filter import RealisedLedgerFilter
 
 #: Answers that are shown at once are in the ledger before they are shown, unless the last entry is younger than this.
 SECONDS_BETWEEN_ENTRIES = 60.0
@@ -63,14 +63,14 @@ class KeptWatch:
         whole: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
-        from dpselect.ledger.kinds import RealisedLedgerFilter
-        from dpselect.ledger.minutes import Answers
+        from dpselect.ledger.answer_log import AnswerLog
+        from dpselect.ledger.filter import RealisedLedgerFilter
 
         self._book = book
         self._shown_at_once = shown_at_once
         self._question, self._cost, self._values, self._key = question, cost, values, key
         self._costs = [cost] if values is None else [cost, values]
-        self.answers = Answers(by=by)
+        self.answers = AnswerLog(by=by)
         self.filter: RealisedLedgerFilter | None = None
         self._held: Any = None
         #: When the first answer was charged, where that was before now.
@@ -87,7 +87,7 @@ class KeptWatch:
                 limit=cost.epsilon,
                 stretch=cost.epsilon / _PARTS,
                 key=key,
-                minutes=self.answers,
+                answers=self.answers,
                 unseen=not shown_at_once,
             )
             for content, _ in self.filter.stretches.earlier:
@@ -158,7 +158,7 @@ class KeptWatch:
 
     def add(self, above: bool, name: str | int | None = None) -> None:
         """An answer that was drawn; where it is shown at once, it is in the ledger when this returns, or soon."""
-        from dpselect.ledger.minutes import MOST
+        from dpselect.ledger.answer_log import MOST
 
         self.answers.add(above, name)
         self._next += 1
@@ -171,7 +171,7 @@ class KeptWatch:
 
     def settle(self, vector: SparseVector | WholeVector, *, ended: bool) -> None:
         """Down to what the answers cost; ``ended`` says that there is nothing more to ask, now or later."""
-        from dpselect.ledger.minutes import MOST_AT_ONCE
+        from dpselect.ledger.answer_log import MOST_AT_ONCE
 
         if self.filter is not None and self.filter.stretches.uncertain:
             return  # all that was reserved stays charged; started again, the watch goes on from what the ledger has
