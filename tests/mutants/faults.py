@@ -655,8 +655,8 @@ FAULTS: list[Fault] = [
     fault(
         "a question asked afresh is the one asked before",
         LEDGER,
-        "        body = written(\"question\", question)\n        mark = secrets.token_hex(32) if",
-        "        body, afresh = written(\"question\", question), False\n        mark = secrets.token_hex(32) if",
+        '        body = written("question", question)\n        mark = secrets.token_hex(32) if',
+        '        body, afresh = written("question", question), False\n        mark = secrets.token_hex(32) if',
         f"{STORE}::TestSameQuestion::test_afresh_or_with_another_key_it_is_paid_again",
     ),
     fault(
