@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sqlalchemy import column as column_named
 from sqlalchemy import table as table_named
 
 from dpselect.errors import InvalidParameter, LedgerError
-from dpselect.ledger import Anchor, Ledger, LedgerEntry, Total
+from dpselect.ledger import Anchor, Ledger, Total
 from dpselect.ledger import schema as schema_module
 from dpselect.ledger.chain import check_chain, digest_of
 from dpselect.ledger.database import Database
@@ -138,10 +139,7 @@ def test_a_chain_written_anew_is_found_by_its_anchor_alone(three: Ledger) -> Non
     entries, forged = list(three.entries()), []
     before, anchor = "0" * 64, three.verify().anchor
     for entry in entries:
-        changed = LedgerEntry(
-            entry.number, entry.kind, entry.reservation, entry.key, entry.amounts, "eve", entry.at, entry.body
-        )
-        forged.append(changed.after(before, entry.sums, "homes"))
+        forged.append(replace(entry, who="eve").after(before, entry.sums, "homes"))
         before = forged[-1].digest
     assert check_chain(forged, "homes").holds
     assert "rewritten" in check_chain(forged, "homes", anchor=anchor).problems[0]

@@ -11,7 +11,6 @@ from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.chain import START, check_chain
 from dpselect.ledger.wording import written
 
-WHO, AT = "eve", "2024-01-01T00:00:00+00:00"
 TOTAL = Total.pure(1.0)
 HALF = Amounts(epsilon=TOTAL.amounts.epsilon // 2)
 
@@ -19,10 +18,13 @@ HALF = Amounts(epsilon=TOTAL.amounts.epsilon // 2)
 def sealed(*entries: tuple[str, int | None, Amounts, Amounts], previous: str | None = None) -> list[LedgerEntry]:
     """A chain of (kind, reservation, amounts, sums), each with its digest; ``previous`` in place of the last link."""
     body = written("total", {"dataset": "homes", "total": TOTAL.document()})
-    chain = [LedgerEntry(1, "create", None, None, TOTAL.amounts, WHO, AT, body).after(START, NOTHING, "homes")]
+    first = LedgerEntry(number=1, kind="create", who="eve", body=body, amounts=TOTAL.amounts)
+    chain = [first.after(START, NOTHING, "homes")]
     for kind, reservation, amounts, sums in entries:
         number, key = len(chain) + 1, "0" * 64 if kind == "reserve" else None
-        entry = LedgerEntry(number, kind, reservation, key, amounts, WHO, AT, "{}")
+        entry = LedgerEntry(
+            number=number, kind=kind, who="eve", body="{}", reservation=reservation, key=key, amounts=amounts
+        )
         last = previous is not None and number == len(entries) + 1
         chain.append(entry.after(previous if last and previous else chain[-1].digest, sums, "homes"))
     return chain

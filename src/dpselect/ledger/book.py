@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection
@@ -98,14 +97,20 @@ class Book:
         self, connection: Connection, head: LedgerEntry, key: str, amounts: Amounts, who: str, body: str
     ) -> LedgerEntry:
         """Add a reservation after ``head``."""
-        return self._add(connection, head, "reserve", who, body, amounts=amounts, key=key, reservation=head.number + 1)
+        number = head.number + 1
+        entry = LedgerEntry(
+            number=number, kind="reserve", who=who, body=body, reservation=number, key=key, amounts=amounts
+        )
+        return self._add(connection, head, entry)
 
     def settle(
         self, connection: Connection, head: LedgerEntry, reserved: LedgerEntry, amounts: Amounts, who: str, body: str
     ) -> LedgerEntry:
         """Add the end of a reservation after ``head``."""
-        back, number = reserved.amounts, reserved.number
-        return self._add(connection, head, "settle", who, body, amounts=amounts, back=back, reservation=number)
+        entry = LedgerEntry(
+            number=head.number + 1, kind="settle", who=who, body=body, reservation=reserved.number, amounts=amounts
+        )
+        return self._add(connection, head, entry, back=reserved.amounts)
 
     def unit(self, connection: Connection) -> PrivacyUnit | None:
         """Whose privacy is counted, by the last entry that says it; None in a ledger that was made without it."""
@@ -116,7 +121,8 @@ class Book:
 
     def state_unit(self, connection: Connection, head: LedgerEntry, unit: PrivacyUnit, who: str) -> LedgerEntry:
         """Add, after ``head``, whose privacy is counted from now on."""
-        return self._add(connection, head, "unit", who, written("unit", {"unit": unit.document()}))
+        body = written("unit", {"unit": unit.document()})
+        return self._add(connection, head, LedgerEntry(number=head.number + 1, kind="unit", who=who, body=body))
 
     def check_anchor(self, connection: Connection, anchor: Anchor) -> None:
         """Refuse a ledger that has not, or no longer, the entry of an anchor."""
@@ -126,24 +132,13 @@ class Book:
 
     def retire(self, connection: Connection, head: LedgerEntry, who: str, body: str) -> LedgerEntry:
         """Add the end of the data set after ``head``."""
-        return self._add(connection, head, "retire", who, body)
+        return self._add(connection, head, LedgerEntry(number=head.number + 1, kind="retire", who=who, body=body))
 
     def _add(
-        self,
-        connection: Connection,
-        head: LedgerEntry,
-        kind: str,
-        who: str,
-        body: str,
-        *,
-        amounts: Amounts = NOTHING,
-        back: Amounts = NOTHING,
-        key: str | None = None,
-        reservation: int | None = None,
+        self, connection: Connection, head: LedgerEntry, entry: LedgerEntry, *, back: Amounts = NOTHING
     ) -> LedgerEntry:
         """Add an entry after ``head``: the sums after it have its amounts, and no longer those that come back."""
-        entry = LedgerEntry(head.number + 1, kind, reservation, key, amounts, who, _now(), body)
-        sealed = entry.after(head.digest, head.sums + amounts - back, self.name)
+        sealed = entry.after(head.digest, head.sums + entry.amounts - back, self.name)
         run(connection, _STATEMENTS["insert"], self.number, *sealed.row().values())
         return sealed
 
@@ -170,7 +165,8 @@ def make(
     # What tells this data set from one that is made anew under its name, whenever that is.
     mark = secrets.token_hex(16)
     body = written("total", {"dataset": name, "total": total.document(), "mark": mark, **counted})
-    first = LedgerEntry(1, "create", None, None, total.amounts, who, _now(), body).after(START, Amounts(), name)
+    entry = LedgerEntry(number=1, kind="create", who=who, body=body, amounts=total.amounts)
+    first = entry.after(START, NOTHING, name)
     run(connection, _STATEMENTS["insert"], number, *first.row().values())
     return Book(name, number, Anchor(1, first.digest)), first
 
@@ -212,11 +208,6 @@ def names(connection: Connection) -> tuple[str, ...]:
     """The names of all data sets."""
     found = run(connection, "SELECT name FROM dpselect_ledger_datasets ORDER BY id")
     return tuple(row[0] for row in found.fetchall())
-
-
-def _now() -> str:
-    """The time by this machine's clock, for people to read."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def older_copy(anchor: Anchor) -> LedgerError:

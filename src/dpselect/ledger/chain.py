@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from dpselect.checks import refuse
@@ -24,18 +25,23 @@ ROW = (*_PLAIN, *(f"{of}{name}" for name in ("epsilon", "delta", "rho") for of i
 _ANCHOR = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})")
 
 
-@dataclass(frozen=True, slots=True)
+def _now() -> str:
+    """The time by this machine's clock, for people to read."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
     """One row of a ledger: public, and never changed."""
 
     number: int
     kind: str
-    reservation: int | None
-    key: str | None
-    amounts: Amounts
     who: str
-    at: str
     body: str
+    at: str = field(default_factory=_now)
+    reservation: int | None = None
+    key: str | None = None
+    amounts: Amounts = NOTHING
     sums: Amounts = NOTHING
     previous: str = ""
     digest: str = ""

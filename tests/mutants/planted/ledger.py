@@ -37,8 +37,8 @@ FAULTS = [
     fault(
         "settled answers give their whole reservation back",
         "ledger/book.py",
-        "back, number = reserved.amounts, reserved.number",
-        "back, number = reserved.amounts + amounts, reserved.number",
+        "back=reserved.amounts)",
+        "back=reserved.amounts + amounts)",
         "tests/ledger/test_store.py::TestAsking::test_the_cost_is_charged_before_data_is_touched",
     ),
     fault(
