@@ -234,7 +234,7 @@ def test_the_renyi_divergence_of_a_range_is_never_below_the_truth_and_close_to_i
         assert 0 <= excess < (1e-8 if (alpha - 1) * eta < 1e-3 else 1e-11), (alpha, eta)
 
 
-@pytest.mark.parametrize("candidates", [1e11, 1e12, 1e15])
+@pytest.mark.parametrize("candidates", [1e11, 1e12, 1e14])
 def test_the_range_of_very_many_candidates_needs_no_enclosure(
     monkeypatch: pytest.MonkeyPatch, candidates: float
 ) -> None:
