@@ -84,10 +84,12 @@ def log_ratio(
     shifts: ArrayLike,
     *,
     exact: ExactInputs | None = None,
+    tolerance: float = TOLERANCE,
 ) -> LogEstimate:
     """log J(shifts) - log J(0) for shifts ≥ 0; the last axis runs over factors, the others broadcast.
 
     Small values keep their relative accuracy: the error is at most 4.5e-11 of the value, where that is a normal double.
+    With a larger ``tolerance`` fewer of many cells are left to the enclosure; the error says how far each may be off.
     For one cell :func:`single_cell` is faster.
 
     >>> estimate = log_ratio([364.0], [1.0], [-5.0], [2 / 6946 / 0.2])
@@ -97,7 +99,7 @@ def log_ratio(
     True
     """
     shape, factors = _columns(counts, slopes, offsets, shifts)
-    value, error = _ratios(factors, exact)
+    value, error = _ratios(factors, exact, tolerance)
     return LogEstimate(value.reshape(shape), error.reshape(shape))
 
 
@@ -176,14 +178,14 @@ def _cells(factors: list[Factor]) -> list[list[Factor]]:
     return [[Factor(*fields) for fields in cell] for cell in zip(*columns, strict=True)]
 
 
-def _ratios(factors: list[Factor], exact: ExactInputs | None) -> tuple[FloatArray, FloatArray]:
+def _ratios(factors: list[Factor], exact: ExactInputs | None, tolerance: float) -> tuple[FloatArray, FloatArray]:
     live = np.array([factor.count > 0.0 for factor in factors])
     shifts = np.array([factor.shift for factor in factors])
     moved = np.asarray((live & (shifts > 0.0)).any(axis=0))
     value, error = _by_kind(many_log_ratios, factors, live, moved)
     rough = ((shifts > 0.0) & (shifts < _NORMAL)).any(axis=0)
     # NaN compares false, so a cell that went wrong in any way is done again.
-    settled = (error <= TOLERANCE * value) & (value > 1e-290) & (error < math.inf) & ~rough
+    settled = (error <= tolerance * value) & (value > 1e-290) & (error < math.inf) & ~rough
     waiting = np.flatnonzero(moved & ~settled)
     for number, cell in zip(waiting.tolist(), _cells(picked(factors, waiting)), strict=True):
         value[number], error[number] = one_cell(cell, number, exact)

@@ -225,7 +225,10 @@ def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     value, error = ratio_from(_sums_of_many(factors, planned))
     again = np.flatnonzero(~((error <= TOLERANCE * value) & (value > 0.0) & (error < math.inf)))
     if len(again):
-        value[again], error[again] = _two_grids(picked(factors, again), picked(spot, again))
+        second, second_error = _two_grids(picked(factors, again), picked(spot, again))
+        # Whichever has the smaller bound; NaN compares false.
+        better = second_error < np.where(np.isnan(error[again]), math.inf, error[again])
+        value[again], error[again] = np.where(better, (second, second_error), (value[again], error[again]))
     return value, error
 
 

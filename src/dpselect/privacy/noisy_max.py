@@ -43,6 +43,8 @@ from dpselect.rounding import upward
 _STEP = 2.0**-30
 #: Cells are split until their bound is within this of an attained value.
 _CLOSE = 1e-6
+#: How far a log ratio may be off: far less than the cells are. Without it 1e11 candidates and more take enclosures.
+_FINE = 1e-7
 _ROUNDS = 40
 _ONE = exact(1.0)
 _PIECES = 8
@@ -187,7 +189,9 @@ def _parts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Per cell: S at its left end and e at its right end, from above, and e at its left end for comparison."""
     ones, nothing, steps = np.ones_like(others), np.zeros_like(others), np.full_like(others, step)
-    lead = log_ratio(others[:, None], ones[:, None], (-(last - left + 1.0) * step)[:, None], steps[:, None])
+    lead = log_ratio(
+        others[:, None], ones[:, None], (-(last - left + 1.0) * step)[:, None], steps[:, None], tolerance=_FINE
+    )
     both = [np.concatenate(pair) for pair in ((others, others), (right, left))]
     twice = [np.tile(part, 2) for part in (ones, nothing, steps)]
     rival = log_ratio(
@@ -195,6 +199,7 @@ def _parts(
         np.stack([twice[0], twice[0]], axis=1),
         np.stack([-twice[2], both[1] * step], axis=1),
         np.stack([twice[2], twice[1]], axis=1),
+        tolerance=_FINE,
     )
     # The step is a power of two and divides exactly. Adding the two rounds once, by 2^-53 of a sum that is at most
     # twice S, since e ≤ 1/√π ≤ S: that is in here.
