@@ -357,7 +357,7 @@ def test_what_a_curator_vouches_for_weeks_holds_for_these_weeks_alone() -> None:
 
 def test_a_total_of_epsilon_alone_takes_no_delta() -> None:
     data = homes(total=5)
-    planned = data.plan_watch(dp.Line(threshold=20, budget=1, delta=0.1), data.candidates())
+    planned = data.plan_watch(dp.Line(threshold=20, budget=1, delta=1e-6), data.candidates())
     assert planned.settings.delta == 0, "a pure way does better, and a delta is not used"
     job = planned.asked.job(planned.settings.family, questions=planned.questions, unit=planned.unit)
     assert job is not None

@@ -345,7 +345,10 @@ class TestTable:
 
     @pytest.mark.parametrize(
         "line",
-        [Line(threshold=25, budget=0.8), Line(threshold=25, budget=0.8, noise=(100, 200), resample=False)],
+        [
+            Line(threshold=25, budget=0.8, mechanism="exponential", known=Known(expect=7)),
+            Line(threshold=25, budget=0.8, noise=(100, 200), resample=False),
+        ],
         ids=["rationed", "one threshold for all"],
     )
     def test_killed_between_stretches_every_answer_that_is_kept_stays_paid(

@@ -377,8 +377,8 @@ FAULTS: list[Fault] = [
     fault(
         "the shift has one move per question",
         GAUSSIAN,
-        "most = relative_shift(check_family(family).monotone) * family.sensitivity",
-        "most = check_family(family).sensitivity",
+        "most = relative_shift(self.family.monotone) * self.family.sensitivity",
+        "most = self.family.sensitivity",
         f"{EXACT}::test_questions_that_move_against_each_other_need_both_moves_in_the_shift",
         quick=True,
     ),
