@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpselect as dp
-from dpselect.dataset import Dataset, Line
+from dpselect.dataset import Dataset, WatchRequest
 from dpselect.dataset.watch_plan import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
@@ -155,7 +155,7 @@ def test_a_plan_in_a_file_fits_other_numbers_of_days(series: Path, tmp_path: Pat
 def test_questions_one_by_one_are_refused(series: Path) -> None:
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
     made = opened(series).plan(**WITHIN, budget=1)
-    for line in (Line(threshold=Fraction(1, 2), budget=1, mechanism="set"), Line(plan=made.settings)):
+    for line in (WatchRequest(threshold=Fraction(1, 2), budget=1, mechanism="set"), WatchRequest(plan=made.settings)):
         with pytest.raises(InvalidParameter, match="one by one"):
             plan_watch(family, line, questions=9)
     budgeted = opened(series, total=1)

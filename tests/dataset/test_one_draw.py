@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpselect as dp
-from dpselect.dataset import Line, how_much
+from dpselect.dataset import WatchRequest, how_much
 from dpselect.dataset.watch_plan import plan_watch
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted
@@ -70,8 +70,8 @@ def test_all_answers_of_a_whole_set_come_from_one_draw(kind: str) -> None:
 @pytest.mark.parametrize("mechanism", [None, "exponential"])
 def test_the_values_of_a_watch_cost_their_part_however_many_are_named(mechanism: str | None) -> None:
     data = homes()
-    line = Line(threshold=20, budget=Fraction(3, 2), how_much=True, mechanism=mechanism)
-    plan = data.plan_watch(line, data.candidates(**WITHIN))
+    days = data.candidates(**WITHIN)
+    plan = data.plan_watch(days, threshold=20, budget=Fraction(3, 2), how_much=True, mechanism=mechanism)
     for named in (1, 2, 7):
         release = plan.release(named)
         assert 0.74 < float(release.epsilon(named)) <= 0.75
@@ -125,7 +125,7 @@ def test_more_persons_than_anybody_expected_stop_no_answer() -> None:
 
 
 def test_a_stream_cuts_what_lies_outside_its_range() -> None:
-    plan = plan_watch(FAMILY, Line(threshold=0.5, budget=50, noise=(0.01, 0.01)), questions=9)
+    plan = plan_watch(FAMILY, WatchRequest(threshold=0.5, budget=50, noise=(0.01, 0.01)), questions=9)
     watch = plan.start()
     assert [watch.ask(value) for value in (7.5, -3.0, 0.9)] == [True, False, True]
 

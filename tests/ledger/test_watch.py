@@ -18,7 +18,7 @@ import pytest
 from dpselect import Dataset, QueryFamily
 from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.sparse_vector import SparseVector
-from dpselect.dataset import Known, Line, how_much, kept, watch_words
+from dpselect.dataset import WatchRequest, how_much, kept, watch_words
 from dpselect.dataset import rows as access
 from dpselect.dataset.watch import Watch
 from dpselect.dataset.watch_plan import WatchPlan, plan_watch
@@ -69,13 +69,11 @@ def interrupt() -> None:
 
 def watch(homes: Dataset, **options: Any) -> Watch:
     # Gaussian noise by the plain rule, which many small charges go with.
-    return homes.watch(
-        line=Line(threshold=25, budget=0.8, clip=(25, 25)), start=DAYS[0], end=DAYS[-1], anyway=True, **options
-    )
+    return homes.watch(threshold=25, budget=0.8, clip=(25, 25), start=DAYS[0], end=DAYS[-1], anyway=True, **options)
 
 
 def stream(budget: float = 0.5) -> WatchPlan:
-    line = Line(threshold=0.5, budget=budget, noise=(0.05, 0.08))
+    line = WatchRequest(threshold=0.5, budget=budget, noise=(0.05, 0.08))
     return plan_watch(FAMILY, line, questions=40)
 
 
@@ -118,8 +116,8 @@ class TestTable:
         self, homes: Dataset, ledger: Ledger
     ) -> None:
         def asked(**known: Any) -> Watch:
-            line = Line(threshold=25, budget=0.8, mechanism="exponential", known=Known(**known))
-            return homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+            asked: dict[str, Any] = {"threshold": 25, "budget": 0.8, "mechanism": "exponential", **known}
+            return homes.watch(**asked, start=DAYS[0], end=DAYS[-1], anyway=True)
 
         def noise(found: Watch) -> dict[str, str]:
             return {name: text for name, text in found.as_report().parameters if name.startswith("Noise of")}
@@ -139,9 +137,7 @@ class TestTable:
     def test_with_another_key_or_afresh_it_is_paid_again(self, homes: Dataset, ledger: Ledger) -> None:
         spent = []
         for options in ({}, {"key": "second"}, {"afresh": True}):
-            homes.watch(
-                line=Line(threshold=25, budget=0.25, clip=(25, 25)), start=DAYS[0], end=DAYS[9], anyway=True, **options
-            )
+            homes.watch(threshold=25, budget=0.25, clip=(25, 25), start=DAYS[0], end=DAYS[9], anyway=True, **options)
             spent.append(ledger.balance().spent)
         assert spent[0] < spent[1] < spent[2]
 
@@ -201,22 +197,22 @@ class TestTable:
     def test_values_are_drawn_once_and_charged_with_the_names(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        line: dict[str, Any] = {"threshold": 25, "budget": 0.8, "clip": (25, 25), "how_much": True}
         days = {"start": DAYS[0], "end": DAYS[-1], "anyway": True}
         with monkeypatch.context() as patched:
             patched.setattr(how_much, "draw", lambda *_, **__: interrupt())
             with pytest.raises(KeyboardInterrupt) as stopped:
-                homes.watch(line=line, **days)
+                homes.watch(**line, **days)
         (note,) = stopped.value.__notes__
         assert note.endswith("; it holds ε = 0.4 for their values")
         held = ledger.balance().spent
-        first = homes.watch(line=line, **days)
+        first = homes.watch(**line, **days)
         assert first.kept is not None
         assert first.kept.repeated == first.answered, "the names were there"
         assert ledger.balance().spent == held == pytest.approx(first.cost, rel=1e-9)
         assert first.count > 0
         assert first.cost <= 0.8
-        again = homes.watch(line=line, **days)
+        again = homes.watch(**line, **days)
         assert (again.labels, again.amounts, again.cost) == (first.labels, first.amounts, first.cost)
         assert ledger.balance().spent == held
         assert ledger.verify().holds
@@ -225,19 +221,19 @@ class TestTable:
     def test_a_failed_draw_of_values_is_lost_and_the_names_stand(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        line: dict[str, Any] = {"threshold": 25, "budget": 0.8, "clip": (25, 25), "how_much": True}
         monkeypatch.setattr(how_much, "draw", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError) as failed:
-            homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+            homes.watch(**line, start=DAYS[0], end=DAYS[-1], anyway=True)
         assert "their values are lost and it keeps ε = 0.4" in failed.value.__notes__[0]
         with pytest.raises(InvalidParameter, match="was lost after its charge"):
-            homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+            homes.watch(**line, start=DAYS[0], end=DAYS[-1], anyway=True)
 
     @pytest.mark.usefixtures("one_named")
     def test_values_that_others_left_no_room_for_are_not_given_and_the_names_are(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        line: dict[str, Any] = {"threshold": 25, "budget": 0.8, "clip": (25, 25), "how_much": True}
         settle = kept.KeptWatch.settle
 
         def others(self: kept.KeptWatch, *given: Any, **options: Any) -> None:
@@ -245,7 +241,7 @@ class TestTable:
             ledger.reserve({"question": "another"}, cost=ledger.balance().remaining - 0.1)
 
         monkeypatch.setattr(kept.KeptWatch, "settle", others)
-        found = homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+        found = homes.watch(**line, start=DAYS[0], end=DAYS[-1], anyway=True)
         assert found.count > 0
         assert found.amounts is None
         assert "not given: others have used what was left" in " ".join(str(found).split())
@@ -263,8 +259,8 @@ class TestTable:
 
         with monkeypatch.context() as patched:
             patched.setattr(SparseVector, "ask", crash)
-            line = Line(threshold=25, budget=0.8, clip=(25, 25))
-            plan = homes.plan_watch(line, homes.candidates(start=DAYS[0], end=DAYS[-1]))
+            days = homes.candidates(start=DAYS[0], end=DAYS[-1])
+            plan = homes.plan_watch(days, threshold=25, budget=0.8, clip=(25, 25))
             with pytest.raises(MemoryError):
                 plan.ask(anyway=True)
         charged = ledger.balance().spent
@@ -344,12 +340,12 @@ class TestTable:
         assert ledger.verify().holds
 
     @pytest.mark.parametrize(
-        "line",
-        [Line(threshold=25, budget=0.8), Line(threshold=25, budget=0.8, noise=(100, 200), resample=False)],
+        "by_hand",
+        [{}, {"noise": (100, 200), "resample": False}],
         ids=["rationed", "one threshold for all"],
     )
     def test_killed_between_stretches_every_answer_that_is_kept_stays_paid(
-        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, line: Line
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, by_hand: dict[str, Any]
     ) -> None:
         """One run goes through all stretches: the last of them pays for answers that stand in those before it."""
         runs: list[BudgetedRun] = []
@@ -365,7 +361,8 @@ class TestTable:
                 raise KeyboardInterrupt
             return found
 
-        plan = homes.plan_watch(line, homes.candidates(start=DAYS[0], end=DAYS[-1]))
+        days = homes.candidates(start=DAYS[0], end=DAYS[-1])
+        plan = homes.plan_watch(days, threshold=25, budget=0.8, **by_hand)
         monkeypatch.setattr(BudgetedRun, "begin", begun)
         for _ in range(3):
             with monkeypatch.context() as patched:
@@ -423,7 +420,7 @@ class TestStream:
 
     def test_a_rationed_watch_goes_on_with_its_ration(self, ledger: Ledger) -> None:
         """Near the end half of what is left may go to one ⊤; a ration that starts again would give it a seventh."""
-        line = Line(threshold=0.5, budget=0.5, mechanism="exponential", known=Known(expect=4))
+        line = WatchRequest(threshold=0.5, budget=0.5, mechanism="exponential", expect=4)
         plan = plan_watch(FAMILY, line, questions=40)
         assert isinstance(plan.settings.way, Rationed)
         first = plan.start(book=ledger)

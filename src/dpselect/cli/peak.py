@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -12,10 +12,12 @@ from dpselect.cli import asking, screen
 from dpselect.cli.numbers import Count, Number
 from dpselect.cli.options import Again, Knowledge, Run, Selection
 from dpselect.cli.table import Categories, Data, Periods, Table
-from dpselect.errors import InvalidParameter
+from dpselect.errors import InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
-    from dpselect.dataset import PeakPlan
+    from dpselect.dataset import Dataset, PeakPlan
+    from dpselect.dataset.known import Known
+    from dpselect.tables import Candidates
 
 
 @Parameter(name="*")
@@ -49,8 +51,8 @@ class Asked:
     plan: Annotated[Path | None, Parameter(metavar="FILE.toml")] = None
     anyway: bool = False
 
-    def given(self) -> dict[str, Any]:
-        """As a data set takes it."""
+    def planned(self, dataset: Dataset, candidates: Candidates, known: Known, *, compare: bool) -> PeakPlan:
+        """What asking would cost and how good the answer would be."""
         from dpselect.planning import load_plan
 
         if self.plan is None and self.epsilon is None:
@@ -58,9 +60,19 @@ class Asked:
                 "‹epsilon› must be given: the most the answer may cost, such as 0.1",
                 parameter="epsilon",
             )
-        goal = "smallest" if self.smallest else "largest"
-        given = {"epsilon": self.epsilon, "top": self.top, "how_much": self.how_much, "mechanism": self.mechanism}
-        return {"goal": goal, **given, "plan": None if self.plan is None else load_plan(self.plan)}
+        refuse_given("a peak, where no line is to be reached: say ‹between› or ‹like›, or", expect=known.expect)
+        return dataset.plan_peak(
+            candidates,
+            epsilon=self.epsilon,
+            goal="smallest" if self.smallest else "largest",
+            top=self.top,
+            how_much=self.how_much,
+            mechanism=self.mechanism,
+            between=known.between,
+            like=known.like,
+            plan=None if self.plan is None else load_plan(self.plan),
+            compare=compare,
+        )
 
 
 def peak(
@@ -99,7 +111,7 @@ def peak(
     run.check(inputs=(*dataset.inputs, *categories.inputs, asked.plan, *knowledge.inputs))
     candidates = categories.of(dataset, periods)
     with screen.progress("Trying the mechanisms on simulated data"):
-        plan = dataset.plan_peak(candidates, compare=run.dry_run, known=knowledge.known(), **asked.given())
+        plan = asked.planned(dataset, candidates, knowledge.known(), compare=run.dry_run)
     code = asking.ask(plan, run, again, anyway=asked.anyway, show=_show)
     if plan.advice and not run.as_json:
         screen.notice(plan.advice)

@@ -21,7 +21,7 @@ from dpselect.cli.table import Periods, Table
 from dpselect.errors import InvalidData, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
-    from dpselect.dataset import Line, Watch, WatchPlan
+    from dpselect.dataset import Watch, WatchPlan, WatchRequest
     from dpselect.ledger import Ledger
 
 #: How many questions a stream is planned for by default.
@@ -59,18 +59,18 @@ class StreamOptions:
     questions: Count | None = None
     onward: bool = False
 
-    def plan(self, line: Line, table: Table) -> WatchPlan:
+    def plan(self, request: WatchRequest, table: Table) -> WatchPlan:
         """The plan for questions on standard input: as typed, or as planned before."""
         from dpselect.dataset.watch_plan import plan_watch
 
         length = _LENGTH if self.questions is None else self.questions
         said = Family(sensitivity=table.sensitivity, lower=self.lower, upper=self.upper, monotone=table.monotone)
-        if line.plan is None:
+        if request.plan is None:
             with screen.progress("Trying the mechanisms on simulated data") as move:
-                return plan_watch(said.family(), line, questions=length, progress=move)
+                return plan_watch(said.family(), request, questions=length, progress=move)
         given = {"sensitivity": said.sensitivity, "lower": said.lower, "upper": said.upper}
         refuse_given("--plan, which says it", **given, monotone=said.monotone or None)
-        return plan_watch(line.plan.family, line, questions=length)
+        return plan_watch(request.plan.family, request, questions=length)
 
     @staticmethod
     def refuse(table: Table, periods: Periods, run: Run) -> None:

@@ -18,7 +18,7 @@ from dpselect.cli.table import Data, Periods, Table, places
 from dpselect.errors import InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
-    from dpselect.dataset import Line, WatchPlan
+    from dpselect.dataset import WatchPlan, WatchRequest
 
 
 @Parameter(name="*", group=Group("The line, the budget and the noise (in the readings' unit)", sort_key=1))
@@ -72,21 +72,24 @@ class LineOptions:
         if self.save_plan is not None:
             screen.notice(f"Plan: {plan.save(self.save_plan)}", style="green")
 
-    def line(self, knowledge: Knowledge) -> Line:
-        """The line these options describe."""
-        from dpselect.dataset import Line
+    def request(self, knowledge: Knowledge) -> WatchRequest:
+        """What these options ask."""
+        from dpselect.dataset import WatchRequest
         from dpselect.planning import load_plan
 
         if self.sigma_query is not None and self.sigma_threshold is None:
             raise InvalidParameter("--sigma-query needs --sigma-threshold beside it; give both or neither")
-        return Line(
+        known = knowledge.known()
+        return WatchRequest(
             threshold=self.threshold,
             budget=self.budget,
             clip=self.clip,
             noise=None if self.sigma_threshold is None else (self.sigma_threshold, self.sigma_query),
             delta=self.delta or 0,
             mechanism=self.mechanism,
-            known=knowledge.known(),
+            expect=known.expect,
+            between=known.between,
+            like=known.like,
             resample=self.resample,
             how_much=self.how_much,
             plan=None if self.plan is None else load_plan(self.plan),
@@ -121,16 +124,18 @@ def watch(
     In Python: dp.Dataset("readings.parquet", user=…, …).watch(threshold=14, budget=1, start=…, end=…),
     and SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
+    from dpselect.dataset.watch_plan import plan_watch
+
     inputs: tuple[str | Path, ...] = (*places(data), *knowledge.inputs)
     run.check(inputs=(*inputs, options.plan))
     if options.save_plan is not None:
         check_place(options.save_plan, inputs=inputs)
-    line = options.line(knowledge)
+    request = options.request(knowledge)
     # Persons, or a series: a table. Otherwise what comes is one question a line.
     rows = (table.user is not None and table.sensitivity is None) or table.maximum is not None
     if data == "-" and not rows:
         stream.refuse(table, periods, run)
-        plan = stream.plan(line, table)
+        plan = stream.plan(request, table)
         options.keep(plan)
         if plan.caution is not None:
             say(plan.caution, as_json=run.as_json, kind="warning")
@@ -142,7 +147,8 @@ def watch(
     refuse_given("a table, whose periods say which they are", onward=stream.onward or None)
     dataset = table.dataset(data, run, every=periods.every)
     with screen.progress("Trying the mechanisms on simulated data") as move:
-        plan = dataset.plan_watch(line, periods.of(dataset), progress=move)
+        scope = dataset.scope(periods.of(dataset))
+        plan = plan_watch(scope.public.family, request, questions=len(scope.candidates), scope=scope, progress=move)
     options.keep(plan)
     return asking.ask(plan, run, again, anyway=options.anyway, show=_show)
 

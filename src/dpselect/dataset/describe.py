@@ -6,9 +6,10 @@ Everything here is exact and without noise: it is shown to the curator only and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from dpselect.dataset.facts import Facts
 from dpselect.dataset.guess import guess_columns
 from dpselect.dataset.look import Look, Remark
 from dpselect.errors import DPSelectError
@@ -101,7 +102,7 @@ def _used(report: CuratorReport, facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"  finds {report.totals_cut:,} totals larger than {bounds}"
 
 
-def describe(source: Any, *, progress: Callable[[float], None] | None = None, **facts: Any) -> Description:
+def describe(source: Any, facts: Mapping[str, Any], *, progress: Callable[[float], None] | None = None) -> Description:
     """Looks at a table under the facts that are known so far, and guesses columns and formats that are not.
 
     ``progress`` is told the share done, from 0 to 1.
@@ -110,7 +111,7 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     --------
     >>> import pyarrow
     >>> rows = pyarrow.table({"meter": ["a", "b"], "day": ["31/01/2013", "01/02/2013"], "kwh": ["1,5", "2,5"]})
-    >>> found = describe(rows, cap=10, population=1)
+    >>> found = describe(rows, {"cap": 10, "population": 1})
     >>> found.facts["time_format"], found.facts["decimal"], found.guessed
     ('%d/%m/%Y', ',', ('user', 'time', 'value', 'time_format', 'decimal'))
     >>> print(found.remarks[0].text)
@@ -120,6 +121,8 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     from dpselect.dataset.rows import open_table
     from dpselect.tables.passes import watched
 
+    if unknown := facts.keys() - {one.name for one in fields(Facts)}:
+        raise TypeError(f"describe() got an unexpected keyword argument {min(unknown)!r}")
     known = {name: value for name, value in facts.items() if value is not None}
     new: dict[str, Any] = {}
     table = open_table(source, **{name: known.get(name) for name in ("backend", "table", "delimiter")})

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.files import from_url
@@ -25,6 +25,40 @@ READING = (
 )
 AMOUNTS = ("cap", "maximum", "sensitivity")
 _LENGTHS = ("hour", "day", "week", "month")
+
+
+class FactChanges(TypedDict, total=False):
+    """Facts to take instead of those of a data set or its file: the parameters of :class:`Facts`."""
+
+    source: Any
+    user: str | None
+    time: str | None
+    value: str | None
+    category: str | None
+    wide: bool
+    time_format: str | None
+    timezone: str | None
+    duplicates: Literal["keep", "largest"]
+    measure: Literal["mean", "sum", "count"]
+    per_user: Literal["sum", "mean", "max"] | None
+    cap: Fraction | float | None
+    cap_every: Literal["hour", "day", "week", "month"] | None
+    population: int | None
+    adjacency: Literal["add-remove", "replace"]
+    grid: int | None
+    maximum: Fraction | float | None
+    sensitivity: Fraction | float | None
+    monotone: bool
+    table: str | None
+    backend: str
+    delimiter: str | None
+    decimal: Literal[".", ","]
+    hour: str | None
+    unit: str | None
+    start: str | None
+    end: str | None
+    every: Every
+    categories: Sequence[str] | None
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from dpselect.checks import finite, one, positive
 from dpselect.errors import refuse, refuse_given
+from dpselect.planning.knowledge import Model, Profile
 
-if TYPE_CHECKING:
-    from dpselect.planning import Model, Profile
-
-Number = Fraction | float
+#: What a person states: exact, or a double.
+Number: TypeAlias = Fraction | float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +33,11 @@ class Known:
     (0.1, 0.2, None)
     """
 
-    expect: int | Number | None = None
+    expect: Number | None = None
     between: tuple[Number, Number] | None = None
     like: Profile | None = None
 
     def __post_init__(self) -> None:
-        from dpselect.planning import Profile
-
         if self.expect is not None:
             one(positive, "expect", self.expect)
         if self.between is not None:
@@ -71,8 +68,6 @@ class Known:
 
     def public(self, *, unit: Fraction) -> Profile | Model:
         """The same on the scale of the queries, of which one is ``unit`` in the readings'."""
-        from dpselect.planning import Model, Profile
-
         scale = float(unit)
         if self.like is not None:
             return Profile(tuple(value / scale for value in self.like.values), public=True)

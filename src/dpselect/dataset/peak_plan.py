@@ -313,7 +313,6 @@ def plan_peak(
         refuse_given("‹plan›, which says what is asked and what it costs", **given)
     elif epsilon is None:
         raise refuse("epsilon", None, "given: the most the answer may cost (or ‹plan›, which says it)")
-    refuse_given("a peak, where no line is to be reached: say ‹between› or ‹like›, or", expect=said.expect)
     public = scope.public
     number = int(one(counts, "top", top, least=1))
     if number > len(public):

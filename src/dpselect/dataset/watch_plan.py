@@ -25,7 +25,7 @@ from dpselect.rounding import no_more_than, rounded_up
 if TYPE_CHECKING:
     from dpselect.composition.filter import Filter
     from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.dataset.line import Line
+    from dpselect.dataset.request import WatchRequest
     from dpselect.dataset.scope import Scope
     from dpselect.noise.entropy import Entropy
     from dpselect.planning import Plan, Prediction
@@ -51,7 +51,7 @@ class WatchPlan(AnswerPlan):
     settings : Plan
         Mechanism, line, budget and noise of the names, on the scale of the queries, and what is expected of them: no
         prediction where no value can be on both sides of the line.
-    asked : Line
+    asked : WatchRequest
         What was asked for.
     questions, expected_above : int
         How many are expected, and how many of them ⊤.
@@ -62,7 +62,7 @@ class WatchPlan(AnswerPlan):
     """
 
     settings: Plan
-    asked: Line
+    asked: WatchRequest
     questions: int
     expected_above: int
     ways: int = 0
@@ -252,7 +252,7 @@ class WatchPlan(AnswerPlan):
 
 def plan_watch(
     family: QueryFamily,
-    line: Line,
+    request: WatchRequest,
     *,
     questions: int,
     scope: Scope | None = None,
@@ -260,26 +260,26 @@ def plan_watch(
 ) -> WatchPlan:
     """The plan for a data set's candidates or, without a ``scope``, for questions that come one by one."""
     if scope is None:
-        line.refuse_streams()
-    expected_above = line.expected_above(questions=questions)
+        request.refuse_streams()
+    expected_above = request.expected_above(questions=questions)
     # With a table all questions are there; otherwise more may come.
     unit, whole = Fraction(1) if scope is None else scope.public.natural_unit, scope is not None
     plans: Sequence[Plan] = ()
-    if line.plan is None and not line.by_hand:
-        plans = line.ranked(family, questions=questions, unit=unit, whole=whole, progress=progress)
+    if request.plan is None and not request.by_hand:
+        plans = request.ranked(family, questions=questions, unit=unit, whole=whole, progress=progress)
     if plans:
         settings = replace(plans[0], unit=float(unit))
-    elif line.mechanism == "set":
+    elif request.mechanism == "set":
         raise refuse("mechanism", "set", "left out where the line lies outside everything a question can be")
     else:
         # As stated by hand or in a plan; or by the plain rule, where the line leaves the planner nothing to weigh.
-        settings = line.stated_noise(family, questions=questions, unit=unit)
-        settings = replace(settings, prediction=line.predicted(settings, unit=unit))
+        settings = request.stated_noise(family, questions=questions, unit=unit)
+        settings = replace(settings, prediction=request.predicted(settings, unit=unit))
     return WatchPlan(
         settings=settings,
-        asked=line,
+        asked=request,
         questions=questions,
         expected_above=expected_above,
-        ways=len(plans) if line.mechanism is None else 0,
+        ways=len(plans) if request.mechanism is None else 0,
         scope=scope,
     )
