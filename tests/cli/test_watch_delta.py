@@ -14,7 +14,7 @@ import pytest
 
 import dpselect as dp
 from dpselect.dataset import Dataset, WatchRequest
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Ledger, Total

@@ -13,7 +13,7 @@ import pytest
 
 import dpselect as dp
 from dpselect.dataset import Dataset, WatchRequest
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
@@ -77,8 +77,7 @@ def test_one_charge_one_draw_and_found_again(series: Path, tmp_path: Path, total
     assert charged == total.price(dp.Loss(epsilon=plan.settings.epsilon))
     again = opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10)).ask()
     assert again.above == found.above
-    assert again.kept is not None
-    assert again.kept.repeated == DAYS
+    assert again.repeats == DAYS
     assert book.balance().charged == charged
     # The same line by other means is another question, and paid.
     if total.kind == "pure":
@@ -192,8 +191,7 @@ def test_a_year_of_hours_is_found_again(tmp_path: Path) -> None:
     first, again = (
         dp.Dataset(tmp_path / "hours.csv", **facts).plan(**asked, mechanism="set").ask(anyway=True) for _ in range(2)
     )
-    assert again.kept is not None
-    assert again.kept.repeated == hours
+    assert again.repeats == hours
     assert again.above == first.above
     assert len(first.above) > 1000
     assert [one.answer["above"] for one in history(book)] == [len(first.above)]

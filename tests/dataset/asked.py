@@ -7,7 +7,7 @@ from typing import Any
 
 import dpselect as dp
 from dpselect.dataset import WatchRequest
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 
 _YEAR = {"start": "2013-01-01", "end": "2013-12-31"}
 _MONTH = {"start": "2013-01-01", "end": "2013-01-31"}

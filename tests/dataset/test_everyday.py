@@ -15,8 +15,7 @@ import dpselect as dp
 from dpselect.dataset import WatchRequest
 from dpselect.dataset import rows as access
 from dpselect.dataset.file import laid_over
-from dpselect.dataset.identity_1 import peak_1
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.errors import InvalidParameter
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning.planner import ranked
@@ -188,7 +187,7 @@ def test_a_daily_cap_does_not_hide_the_largest_month() -> None:
     weekday = steady()
     assert weekday.scope(weekday.candidates(every="weekday")).measured.startswith("the mean of kwh over the population")
     # In a ledger the question stays the one it was.
-    assert "(each person counted up to 310 kWh)" in peak_1(answer.plan)["measured"]
+    assert "(each person counted up to 310 kWh)" in answer.plan.question_1()["measured"]
     cut = access.read(steady(cap_every="month").scope(steady().candidates(every="month")))
     assert len(set(cut.totals)) == 1  # a cap of 10 for a month makes all months alike
     assert "at or above ‹cap›" in steady(cap_every="month").describe(every="month").remarks[0].text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dpselect as dp
 from dpselect.dataset import WatchRequest, how_much
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted
 from dpselect.ledger import Ledger, Total
@@ -83,7 +83,7 @@ def test_the_values_of_a_watch_are_those_of_the_ones_it_names_and_are_paid_for()
     watch = data.watch(threshold=20, budget=4000, how_much=True, **WITHIN)
     assert watch.above == [2, 4, 6]
     assert watch.amounts == pytest.approx([30.0, 25.0, 35.0], abs=1.0)
-    assert 2000 + watch.vector.spent <= watch.cost <= 4000
+    assert 2000 + watch.run.vector.spent <= watch.cost <= 4000
     assert data.spent == 4000
 
 

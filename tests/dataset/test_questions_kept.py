@@ -18,7 +18,7 @@ from dpselect.cli.stream import read_line
 from dpselect.dataset import WatchRequest
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.file import write_file
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total

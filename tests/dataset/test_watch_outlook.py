@@ -11,8 +11,7 @@ import pytest
 import dpselect as dp
 from dpselect.dataset import WatchRequest
 from dpselect.dataset.known import Known
-from dpselect.dataset.watch_plan import CLEARLY_BETTER, WatchPlan, plan_watch
-from dpselect.dataset.watch_words import remedy
+from dpselect.dataset.watch import CLEARLY_BETTER, WatchPlan, plan_watch
 from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy
@@ -87,11 +86,11 @@ def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> No
 
 @pytest.mark.slow
 def test_the_budget_named_in_a_refusal_does_and_much_less_does_not() -> None:
-    told = remedy(planned(budget=0.01))
+    told = planned(budget=0.01).remedy()
     enough = Fraction(told.split("a budget of ")[1].split()[0])
     assert planned(budget=enough).useful
     assert not planned(budget=enough / 2).useful
-    assert "would do" not in remedy(planned(threshold=2, budget=1))
+    assert "would do" not in planned(threshold=2, budget=1).remedy()
 
 
 @pytest.mark.slow
@@ -100,7 +99,7 @@ def test_fewer_and_longer_periods_share_the_same_budget() -> None:
     days = dp.Dataset("no/such/file.csv", **facts)
     year = days.candidates(start="2013-01-01", end="2013-12-31")
     told = {
-        budget: remedy(days.plan_watch(year, threshold=Fraction(1, 4), budget=Fraction(budget)))
+        budget: days.plan_watch(year, threshold=Fraction(1, 4), budget=Fraction(budget)).remedy()
         for budget in ("0.1", "0.02")
     }
     assert "weeks would do" in told["0.1"]

@@ -18,7 +18,7 @@ from dpselect import Dataset, QueryFamily
 from dpselect.dataset import WatchRequest
 from dpselect.dataset.budget import left_in_words
 from dpselect.dataset.kept import KeptWatch
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Amounts, Ledger, Total
 from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, promised, shown_down, shown_up, units_up

@@ -13,7 +13,7 @@ import pytest
 
 from dpselect import QueryFamily
 from dpselect.dataset import WatchRequest
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.ledger import Asking, Ledger, Total
 
 _where = Path(__file__).with_name("test_many_processes.py")

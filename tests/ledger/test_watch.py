@@ -18,10 +18,9 @@ import pytest
 from dpselect import Dataset, QueryFamily
 from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.sparse_vector import SparseVector
-from dpselect.dataset import WatchRequest, how_much, kept, watch_words
+from dpselect.dataset import WatchRequest, how_much, kept
 from dpselect.dataset import rows as access
-from dpselect.dataset.watch import Watch
-from dpselect.dataset.watch_plan import WatchPlan, plan_watch
+from dpselect.dataset.watch import Watch, WatchPlan, plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
@@ -104,8 +103,7 @@ class TestTable:
         monkeypatch.setattr(access, "read", lambda *_, **__: pytest.fail("data was touched"))
         again = watch(homes)
         assert (again.labels, again.answered, again.cost) == (first.labels, first.answered, first.cost)
-        assert again.kept is not None
-        assert again.kept.repeated == first.answered
+        assert again.repeats == first.answered
         assert ledger.balance() == before
         told = " ".join(str(again).split())
         assert f"These answers were first given on {list(ledger.entries())[1].at[:10]}" in told
@@ -123,7 +121,7 @@ class TestTable:
             return {name: text for name, text in found.as_report().parameters if name.startswith("Noise of")}
 
         first, again = asked(expect=2), asked(expect=15)
-        assert dict(watch_words.noise(first.plan)) != dict(watch_words.noise(again.plan)), "planned otherwise"
+        assert first.plan.noise_entries() != again.plan.noise_entries(), "planned otherwise"
         assert noise(again) == noise(first)
         assert (again.labels, again.cost) == (first.labels, first.cost)
         assert "Expected" in dict(first.as_report().findings[0].details)
@@ -163,7 +161,7 @@ class TestTable:
         assert min(held) > 0
         found = watch(homes)
         assert found.answered > 10
-        assert ledger.balance().spent == pytest.approx(sum(run.epsilon for run in found.vector.runs), rel=1e-9)
+        assert ledger.balance().spent == pytest.approx(sum(run.epsilon for run in found.run.vector.runs), rel=1e-9)
 
     @pytest.mark.parametrize("at", [0, 1, 4])
     def test_interrupted_it_keeps_what_was_drawn_and_says_so(
@@ -188,9 +186,10 @@ class TestTable:
         else:
             assert (note, spent) == ("nothing was spent", 0)
         found = watch(homes)
-        assert found.kept is not None
-        assert found.kept.repeated == at
-        assert ledger.balance().spent == pytest.approx(spent + sum(run.epsilon for run in found.vector.runs), rel=1e-9)
+        assert found.repeats == at
+        assert ledger.balance().spent == pytest.approx(
+            spent + sum(run.epsilon for run in found.run.vector.runs), rel=1e-9
+        )
         assert all(one.state == "settled" for one in history(ledger))
 
     @pytest.mark.usefixtures("one_named")
@@ -207,8 +206,7 @@ class TestTable:
         assert note.endswith("; it holds ε = 0.4 for their values")
         held = ledger.balance().spent
         first = homes.watch(**line, **days)
-        assert first.kept is not None
-        assert first.kept.repeated == first.answered, "the names were there"
+        assert first.repeats == first.answered, "the names were there"
         assert ledger.balance().spent == held == pytest.approx(first.cost, rel=1e-9)
         assert first.count > 0
         assert first.cost <= 0.8
@@ -265,8 +263,7 @@ class TestTable:
                 plan.ask(anyway=True)
         charged = ledger.balance().spent
         found = watch(homes)
-        assert found.kept is not None
-        assert found.kept.repeated <= at
+        assert found.repeats <= at
         assert charged <= ledger.balance().spent <= 0.8
         assert watch(homes).labels == found.labels
         assert ledger.verify().holds
@@ -312,7 +309,7 @@ class TestTable:
                 watch(homes)
         stays = ledger.balance().spent
         found = watch(homes)
-        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
+        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.run.vector.runs)
         assert "lost" in [one.state for one in history(ledger)]
 
     @pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -336,7 +333,7 @@ class TestTable:
         stays = ledger.balance().spent
         assert "lost" in [one.state for one in history(ledger)]
         found = watch(homes)
-        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
+        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.run.vector.runs)
         assert ledger.verify().holds
 
     @pytest.mark.parametrize(
@@ -371,8 +368,7 @@ class TestTable:
                 with pytest.raises(KeyboardInterrupt):
                     plan.ask(anyway=True)
         found = plan.ask(anyway=True)
-        assert found.kept is not None
-        assert found.kept.repeated
+        assert found.repeats
         costs = [run.spent for run in runs if run.below + run.above]
         assert len(costs) >= 3
         assert sum(costs) <= ledger.balance().spent + 1e-9 <= 0.8 + 2e-9

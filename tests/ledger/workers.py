@@ -170,7 +170,7 @@ def watch_three(ledger: Ledger, log: Log, step: int) -> None:
     """A watch that shows each answer as soon as it is in the ledger."""
     from dpselect import QueryFamily
     from dpselect.dataset import WatchRequest
-    from dpselect.dataset.watch_plan import plan_watch
+    from dpselect.dataset.watch import plan_watch
 
     family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
     line = WatchRequest(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))

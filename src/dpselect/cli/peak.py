@@ -13,6 +13,8 @@ from dpselect.cli.numbers import Count, Number
 from dpselect.cli.options import Again, Knowledge, Run, Selection
 from dpselect.cli.table import Categories, Data, Periods, Table
 from dpselect.errors import InvalidParameter, refuse_given
+from dpselect.report.words import percent, with_margin
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset import Dataset, PeakPlan
@@ -120,9 +122,7 @@ def peak(
 
 def _show(plan: PeakPlan) -> None:
     """What a peak would cost and how good it would be."""
-    from dpselect.dataset import how_much, peak_words
-
-    columns, rows = peak_words.table(plan)
+    columns, rows = _compared(plan)
     screen.table(
         f"Dry run: {len(plan.scope.candidates):,} candidates, {plan.scope.measured}",
         columns,
@@ -131,9 +131,31 @@ def _show(plan: PeakPlan) -> None:
     )
     screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
     if plan.margin is not None:
-        within = plan.scope.dataset.with_unit(how_much.told(0.0, plan.margin).partition(" ")[2])
+        within = plan.scope.facts.with_unit(with_margin(0.0, plan.margin).partition(" ")[2])
         screen.notice(f"How much: each value comes with {within}, which holds 95 times of 100.")
     if plan.weakness is not None:
         screen.notice(plan.weakness)
     if not plan.useful:
         screen.notice("This would hardly be better than a guess.")
+
+
+def _compared(plan: PeakPlan) -> tuple[list[str], list[list[str]]]:
+    """Each mechanism that was tried, as headings and rows of a table."""
+    from dpselect.dataset.peak import noise_scale
+    from dpselect.mechanisms.catalogue import entry_of
+    from dpselect.report.peak_words import noise
+
+    in_unit, rows = ["in the reading's unit"] if plan.unit != 1 else [], []
+    for name, one in plan.plans.items():
+        scale = sum(noise_scale(one).values())
+        found = one.prediction
+        rows.append(
+            [
+                f"→ {name}" if name == plan.mechanism else f"  {name}",
+                at_most(plan.shown_cost(name)),
+                noise(entry_of(one.mechanism()).noise, scale),
+                *(at_most(scale * plan.unit) for _ in in_unit),
+                *(() if found is None else (percent(found.shortfall), percent(found.hits or 0.0))),
+            ]
+        )
+    return ["mechanism", "pure ε ≤", "noise", *in_unit, "falls short", "best found"], rows

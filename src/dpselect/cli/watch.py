@@ -16,6 +16,8 @@ from dpselect.cli.plan import check_place
 from dpselect.cli.stream import StreamOptions, answer_stream
 from dpselect.cli.table import Data, Periods, Table, places
 from dpselect.errors import InvalidParameter, refuse_given
+from dpselect.report.words import percent, plural
+from dpselect.rounding import at_most
 
 if TYPE_CHECKING:
     from dpselect.dataset import WatchPlan, WatchRequest
@@ -124,7 +126,7 @@ def watch(
     In Python: dp.Dataset("readings.parquet", user=…, …).watch(threshold=14, budget=1, start=…, end=…),
     and SparseVector(GaussianAboveThreshold(…), budget).ask(value).
     """
-    from dpselect.dataset.watch_plan import plan_watch
+    from dpselect.dataset.watch import plan_watch
 
     inputs: tuple[str | Path, ...] = (*places(data), *knowledge.inputs)
     run.check(inputs=(*inputs, options.plan))
@@ -155,7 +157,25 @@ def watch(
 
 def _show(plan: WatchPlan) -> None:
     """What a watch would cost and how good it would be."""
-    from dpselect.dataset.watch_words import costs_and_accuracy
-
     note = "No value was read, nothing was spent. F1 compares with the answers without noise; 1 is perfect."
-    screen.entries("Dry run", costs_and_accuracy(plan), note=note)
+    screen.entries("Dry run", _costs_and_accuracy(plan), note=note)
+
+
+def _costs_and_accuracy(plan: WatchPlan) -> list[tuple[str, str]]:
+    said = ("Cost, none above", f"Cost, 1 above in {plan.gap:,}")
+    rows = [*plan.asked_entries(), ("Mechanism", plan.reason), *plan.noise_entries()]
+    delta = f", δ = {at_most(plan.settings.delta)}" if plan.settings.delta else ""
+    half = ", half of ε for values" if plan.asked.how_much else ""
+    rows.append(("Budget", f"ε = {at_most(plan.budget)}{delta}{half}"))
+    if plan.weakness is not None:
+        rows.append(("Note", plan.weakness))
+    rows += [(name, f"ε = {at_most(cost)}") for name, cost in zip(said, plan.costs.values(), strict=False)]
+    rows += plan.expected_entries()
+    if (found := plan.expected) is not None:
+        answered = percent(found.answered / plan.settings.count)
+        rows.append(("Answered", f"{answered} of the {plural(plan.period)}, for ε = {at_most(found.spent)}"))
+    grounds = "the plan says so" if plan.asked.plan is not None else plan.asked.known.in_words(period=plan.period)
+    rows.append(("Rests on", grounds))
+    if not plan.useful:
+        rows.append(("Advice", "Hardly better than a guess: refused, unless insisted on."))
+    return rows

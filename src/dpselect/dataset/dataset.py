@@ -11,26 +11,28 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from dpselect.dataset.budget import Budget, open_book, unit_of
+from dpselect.dataset.budget import Account, Budget, unit_of
+from dpselect.dataset.describe import Description, describe
 from dpselect.dataset.facts import FactChanges, Facts
+from dpselect.dataset.file import laid_over, read_file
 from dpselect.dataset.known import Known, Number
+from dpselect.dataset.peak import Peak, PeakPlan
+from dpselect.dataset.peak_planning import plan_peak
+from dpselect.dataset.request import WatchRequest
+from dpselect.dataset.scope import Scope
+from dpselect.dataset.watch import Watch, WatchPlan, plan_watch
 from dpselect.errors import DPSelectWarning, InvalidParameter, SourceError, refuse_given
 from dpselect.mechanisms.mechanism import noise_of
+from dpselect.mechanisms.selection import Goal
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.planning.knowledge import Profile
+from dpselect.planning.plan import Plan
+from dpselect.rounding import exact_number
+from dpselect.tables import Candidates
+from dpselect.tables.candidates import Every
 
 if TYPE_CHECKING:
-    from dpselect.dataset.describe import Description
-    from dpselect.dataset.peak import Peak
-    from dpselect.dataset.peak_plan import PeakPlan
-    from dpselect.dataset.scope import Scope
-    from dpselect.dataset.watch import Watch
-    from dpselect.dataset.watch_plan import WatchPlan
     from dpselect.ledger import Ledger, PrivacyUnit
-    from dpselect.mechanisms.selection import Goal
-    from dpselect.noise.entropy import Entropy
-    from dpselect.planning import Plan, Profile
-    from dpselect.tables import Candidates
-    from dpselect.tables.candidates import Every
-
 
 #: Stands for a budget that is still to be made.
 _UNMADE: Any = object()
@@ -127,9 +129,6 @@ class Dataset(Facts):
         left out. It counts what is spent about each person as the file says who that is: that is not changed on the
         same ledger.
         """
-        from dpselect.dataset.file import laid_over, read_file
-        from dpselect.rounding import exact_number
-
         written = read_file(path)
         facts = laid_over(written, changes)
         if written.get("ledger") is not None and facts["ledger"] is None:
@@ -197,7 +196,7 @@ class Dataset(Facts):
             With a ledger the same question finds its first answer and costs nothing; with another ``key``, or
             ``afresh``, it is drawn and paid again.
         """
-        self.refuse_children()
+        self.account.refuse_children()
         planned = self.plan_peak(
             self.candidates(start=start, end=end, every=every, categories=categories),
             epsilon=epsilon,
@@ -249,8 +248,6 @@ class Dataset(Facts):
         compare : bool
             Try every mechanism on simulated data, also those that cannot change the advice.
         """
-        from dpselect.dataset.peak_plan import plan_peak
-
         return plan_peak(
             self.scope(candidates),
             epsilon=epsilon,
@@ -301,7 +298,7 @@ class Dataset(Facts):
         key, afresh : str, bool
             With a ledger: those of :meth:`peak`. A watch that was interrupted goes on where its answers end.
         """
-        self.refuse_children()
+        self.account.refuse_children()
         planned = self.plan_watch(
             self.candidates(start=start, end=end, every=every),
             threshold=threshold,
@@ -361,9 +358,6 @@ class Dataset(Facts):
         progress : callable
             Told the share done, from 0 to 1.
         """
-        from dpselect.dataset.request import WatchRequest
-        from dpselect.dataset.watch_plan import plan_watch
-
         request = WatchRequest(
             threshold=threshold,
             budget=budget,
@@ -455,9 +449,6 @@ class Dataset(Facts):
 
         ``changes`` are facts to try instead, such as other ``start`` and ``end``.
         """
-        from dpselect.dataset.describe import describe
-        from dpselect.dataset.file import laid_over
-
         facts = {one.name: getattr(self, one.name) for one in fields(Facts)}
         given = {name: value for name, value in facts.items() if value is not None and value is not False}
         found = laid_over(given, changes)
@@ -469,29 +460,27 @@ class Dataset(Facts):
         book = self.book
         return self.budget.spent if book is None else book.balance().spent
 
-    @functools.cached_property
+    @property
     def book(self) -> Ledger | None:
         """The ledger, opened; None where there is none."""
-        if self.ledger is None:
-            return None
-        return open_book(
-            self.ledger,
+        return self.account.book
+
+    @functools.cached_property
+    def account(self) -> Account:
+        """What pays for its answers."""
+        return Account(
+            budget=self.budget,
+            ledger=self.ledger,
             total=self.total,
             anchor=self.anchor,
-            unit=self.privacy_unit,
+            unit=None if self.ledger is None else self.privacy_unit,
             old_names=(self.described, self.name),
+            entropy=self.entropy or SYSTEM_ENTROPY,
         )
 
     def scope(self, candidates: Candidates) -> Scope:
         """What a question about these candidates is about, all of it public: reads nothing."""
-        from dpselect.dataset.scope import Scope
-
-        return Scope(self, candidates)
-
-    def refuse_children(self) -> None:
-        """Refuses in a forked child, which has no share in its parent's budget; processes may share a ledger."""
-        if self.ledger is None:
-            self.budget.refuse_children()
+        return Scope(self, candidates, self.account)
 
 
 def _elsewhere(named: Any, given: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -75,6 +76,15 @@ class Known:
             return Model()
         low, high = (float(end) / scale for end in self.between)
         return Model(low=low, high=high)
+
+    def stated_in_words(self, with_unit: Callable[[str], str]) -> str | None:
+        """What was said of the values, for an expectation to rest on; None where nothing was."""
+        if self.like is not None:
+            return "if it follows the public series given"
+        if self.between is None:
+            return None
+        low, high = (with_unit(f"{float(end):g}") for end in self.between)
+        return f"for values between {low} and {high}, as stated"
 
     def in_words(self, *, period: str) -> str:
         """What the expectation rests on."""
