@@ -11,8 +11,8 @@ import pyarrow
 import pytest
 
 import dpselect as dp
-from dpselect.dataset import Line, how_much
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset import WatchRequest, how_much
+from dpselect.dataset.watch import plan_watch
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted
 from dpselect.ledger import Ledger, Total
@@ -68,8 +68,8 @@ def test_all_answers_of_a_whole_set_come_from_one_draw(kind: str) -> None:
 @pytest.mark.parametrize("mechanism", [None, "exponential"])
 def test_the_values_of_a_watch_cost_their_part_however_many_are_named(mechanism: str | None) -> None:
     data = homes()
-    line = Line(threshold=20, budget=Fraction(3, 2), how_much=True, mechanism=mechanism)
-    plan = data.plan_watch(line, data.candidates(**WITHIN))
+    days = data.candidates(**WITHIN)
+    plan = data.plan_watch(days, threshold=20, budget=Fraction(3, 2), how_much=True, mechanism=mechanism)
     for named in (1, 2, 7):
         release = plan.release(named)
         assert 0.74 < float(release.epsilon(named)) <= 0.75
@@ -81,7 +81,7 @@ def test_the_values_of_a_watch_are_those_of_the_ones_it_names_and_are_paid_for()
     watch = data.watch(threshold=20, budget=4000, how_much=True, **WITHIN)
     assert watch.above == [2, 4, 6]
     assert watch.amounts == pytest.approx([30.0, 25.0, 35.0], abs=1.0)
-    assert Fraction(2000) + Fraction(watch.vector.spent) <= Fraction(watch.cost)
+    assert Fraction(2000) + Fraction(watch.run.vector.spent) <= Fraction(watch.cost)
     assert data.spent == 4000
 
 
@@ -125,7 +125,7 @@ def test_more_persons_than_anybody_expected_stop_no_answer() -> None:
 
 
 def test_a_stream_cuts_what_lies_outside_its_range() -> None:
-    plan = plan_watch(FAMILY, Line(threshold=0.5, budget=50, noise=(0.01, 0.01)), questions=9)
+    plan = plan_watch(FAMILY, WatchRequest(threshold=0.5, budget=50, noise=(0.01, 0.01)), questions=9)
     watch = plan.start()
     assert [watch.ask(value) for value in (7.5, -3.0, 0.9)] == [True, False, True]
 
@@ -140,8 +140,8 @@ def test_a_series_is_drawn_within_its_range() -> None:
 
 def test_lines_that_are_shown_alike_are_two_questions() -> None:
     data = homes()
-    lines = [Line(threshold=threshold, budget=5) for threshold in (Fraction(20), Fraction(20) + Fraction(1, 10**10))]
-    plans = [data.plan_watch(line, data.candidates(**WITHIN)) for line in lines]
+    lines = Fraction(20), Fraction(20) + Fraction(1, 10**10)
+    plans = [data.plan_watch(data.candidates(**WITHIN), threshold=line, budget=5) for line in lines]
     assert plans[0].line == plans[1].line
     assert plans[0].question() != plans[1].question()
 

@@ -605,8 +605,8 @@ FAULTS: list[Fault] = [
     fault(
         "a peak is charged once its rows are read",
         "dataset/peak.py",
-        "        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
-        "        read()\n        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
+        "            account.budget.charge(self.promise, parameter=self.priced_by)\n",
+        "            read()\n            account.budget.charge(self.promise, parameter=self.priced_by)\n",
         f"{DATASET}::test_a_failed_reading_is_counted_since_it_was_charged_before",
     ),
     fault(
