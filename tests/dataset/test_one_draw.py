@@ -85,7 +85,6 @@ def test_the_values_of_a_watch_are_those_of_the_ones_it_names_and_are_paid_for()
     assert data.spent == 4000
 
 
-@pytest.mark.xfail(reason="the sum of names and values is taken up to the next double even where it is exact")
 def test_names_and_values_of_a_watch_cost_no_more_than_its_budget() -> None:
     assert homes().watch(threshold=20, budget=4000, how_much=True, **WITHIN).cost <= 4000
 

@@ -8,6 +8,7 @@ in which unit, makes no difference. Until version 2 it was kept with sentences i
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TYPE_CHECKING, Any
 
 from dpselect.tables import Candidates, Categories, Cycle
@@ -50,4 +51,17 @@ def known_form(ledger: Ledger, question: dict[str, Any], *older: dict[str, Any],
     """The form under which the ledger knows a question already; the present one where it knows none."""
     if ledger.knows(question, key=key):
         return question
-    return next((one for one in older if ledger.knows(one, key=key)), question)
+    known = next((one for one in older if ledger.knows(one, key=key)), None)
+    if known is None and key is None:
+        known = next((found for one in older if "sigma" in one and (found := _but_for_rounding(ledger, one))), None)
+    return question if known is None else known
+
+
+def _but_for_rounding(ledger: Ledger, older: dict[str, Any]) -> dict[str, Any] | None:
+    """A question that the ledger knows with another last digit of its noise: bounds have become tighter since."""
+    facts, sigma = {**older, "sigma": None}, float(older["sigma"])
+    for entry in ledger.entries():
+        kept = entry.content if entry.kind == "reserve" else {}
+        if "sigma" in kept and {**kept, "sigma": None} == facts and math.isclose(kept["sigma"], sigma, rel_tol=1e-9):
+            return kept if ledger.knows(kept) else None
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,7 @@ from dpselect.ledger import Ledger
 from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog
 from dpselect.ledger.filter import RealisedLedgerFilter
 from dpselect.privacy.loss import Loss
-from dpselect.rounding import at_most
+from dpselect.rounding import added, at_most
 
 #: Answers that are shown at once are in the ledger before they are shown, unless the last entry is younger than this.
 SECONDS_BETWEEN_ENTRIES = 60.0
@@ -269,6 +268,6 @@ class KeptWatch:
         else:
             run, names = vector.open_run, self.filter.spent
             if run is not None:
-                names = min(self.filter.limit, math.nextafter(names + run.epsilon, math.inf))
+                names = min(self.filter.limit, added([(1, names), (1, run.epsilon)]))
         extra = self._spent_on_values
-        return math.nextafter(names + extra, math.inf) if extra else names
+        return added([(1, names), (1, extra)])

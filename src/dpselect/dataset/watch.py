@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +47,7 @@ from dpselect.report import watch_words as words
 from dpselect.report.guarantee import Guarantee
 from dpselect.report.record import Entry, Finding, Report, Spending
 from dpselect.report.words import CUT, plural, with_margin
-from dpselect.rounding import at_most, no_more_than, rounded_up
+from dpselect.rounding import added, at_most, no_more_than, rounded_up
 from dpselect.tables import BoundedQuery, CuratorReport
 
 if TYPE_CHECKING:
@@ -512,7 +511,7 @@ class WatchPlan(AnswerPlan):
             spent=run.spent,
             answered=run.answered,
             count=run.count,
-            cost=math.nextafter(run.cost + values.cost, math.inf) if values.cost else run.cost,
+            cost=added([(1, run.cost), (1, values.cost)]),
             ended=run.ended,
             amounts=values.amounts,
             without_values=values.missing,
