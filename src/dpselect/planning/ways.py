@@ -341,7 +341,7 @@ class WholeSet(Way):
             return found
         weights = np.repeat([case.weight for case in job.scenarios()], run.f1.shape[1])
         low, high = np.quantile(run.f1.ravel(), [0.1, 0.9], weights=weights, method="inverted_cdf").tolist()
-        return replace(found, low=low, high=high)
+        return replace(found, low=low, high=max(found.high, high))
 
     def _passes(self, job: Job, *, epsilon: float, passes: int, seed: int) -> Passes:
         mechanism = self.build(Promise.of(job, epsilon=epsilon))
