@@ -120,7 +120,7 @@ FAULTS = [
     ),
     fault(
         "more is settled than was reserved",
-        "ledger/store.py",
+        "ledger/records.py",
         "if amounts.negative or not amounts <= reservation.entry.amounts:",
         "if False:",
         "tests/ledger/test_store.py::TestAsking::test_an_answer_may_be_settled_below_its_reservation_and_never_above",
@@ -128,7 +128,7 @@ FAULTS = [
     fault(
         "a lost answer is given back",
         "ledger/store.py",
-        "_check_reservation(reservation).entry.amounts, LOST)",
+        "check_reservation(reservation).entry.amounts, LOST)",
         "NOTHING, LOST)",
         "tests/ledger/test_store.py::TestAsking::test_a_failure_while_drawing_stays_charged_and_nothing_is_drawn_again",
     ),
