@@ -167,23 +167,15 @@ class Ledger:
             ledger.
         """
         by, kept = user_name(who), anchors(anchor)
-        if unit is not None:
-            given_unit(unit)
+        last = kept[-1] if kept else None
         database = _opened(place, patience)
-
-        def look(connection: Connection) -> tuple[Book, LedgerEntry]:
-            book, first = open_book(connection, dataset, kept[-1] if kept else None)
-            for reached in kept:
-                book.check_anchor(connection, reached)
-            stated = None if unit is None else book.unit(connection)
-            if unit is not None and stated is not None:
-                stated.check(unit)
-            return book, first
-
         with _closed_on_failure(database):
-            book, first = database.read(look)
-            book.seen = kept[-1] if kept else book.seen
-            found = cls(database, book, first, who=by, unit=unit)
+            book, first = database.read(lambda connection: open_book(connection, dataset, last))
+            book.seen = last or book.seen
+            found = cls(database, book, first, who=by)
+            found.require(kept)
+            if unit is not None:
+                found.claim(unit)
             found.balance()
         return found
 
