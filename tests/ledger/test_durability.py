@@ -13,7 +13,7 @@ from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.amounts import Amounts
 from dpselect.ledger.answer_log import AnswerLog
-from dpselect.ledger.store import check_within
+from dpselect.ledger.records import check_within
 
 
 def asked(ledger: Ledger, statement: str) -> Any:

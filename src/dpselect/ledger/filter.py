@@ -55,6 +55,7 @@ class LedgerFilter(Filter):
 
     name = "ledger"
     empty: ClassVar[Books] = (None, NOTHING)
+    _books: Books
 
     def __init__(
         self,
@@ -68,7 +69,8 @@ class LedgerFilter(Filter):
         unseen: bool = False,
     ) -> None:
         super().__init__()
-        self._ledger = ledger
+        #: Where the books are.
+        self.ledger = ledger
         self._total = ledger.total
         self._limit = None if limit is None else self._total.at_most(limit)
         if stretch is None:
@@ -77,16 +79,17 @@ class LedgerFilter(Filter):
         else:
             self._part = self._total.price(one(positive, "stretch", stretch))
         named = answers is not None
-        self._stretches = Stretches(ledger, question, limit=self._limit, key=key, named=named, unseen=unseen)
+        #: The stream's reservations.
+        self.stretches = Stretches(ledger, question, limit=self._limit, key=key, named=named, unseen=unseen)
         self._answers = answers
         #: Charges in the present stretch.
         self._charges = 0
         self._open = True
         #: What is charged outside the stretch, by the last look.
         self._outside = ledger.balance().charged
-        if self._stretches.taken_up is not None:
-            self._books = self._stretches.taken_up, NOTHING
-            self._outside -= self._stretches.taken_up.entry.amounts
+        if self.stretches.taken_up is not None:
+            self._books = self.stretches.taken_up, NOTHING
+            self._outside -= self.stretches.taken_up.entry.amounts
 
     def __enter__(self) -> Self:
         return self
@@ -97,19 +100,9 @@ class LedgerFilter(Filter):
             self.close()
 
     @property
-    def ledger(self) -> Ledger:
-        """Where the books are."""
-        return self._ledger
-
-    @property
-    def stretches(self) -> Stretches:
-        """The stream's reservations."""
-        return self._stretches
-
-    @property
     def held(self) -> float:
         """ε or ρ that is charged for the present stretch, whatever was used of it."""
-        stretch, _ = self._now
+        stretch, _ = self._books
         return 0.0 if stretch is None else self._total.shown(stretch.entry.amounts)
 
     @property
@@ -125,7 +118,7 @@ class LedgerFilter(Filter):
         """
         if self._limit is None:
             return self._total.spent(self._outside + self._books[1])
-        return min(self.limit, self._total.shown(self._limit - self._stretches.room + self._books[1]))
+        return min(self.limit, self._total.shown(self._limit - self.stretches.room + self._books[1]))
 
     @property
     def remaining(self) -> float:
@@ -134,8 +127,8 @@ class LedgerFilter(Filter):
 
     def _left(self, outside: Amounts) -> Amounts:
         """What is left where so much is charged by others, or within the stream's limit where that is less."""
-        used = self._now[1]
-        return (self._total.amounts - outside - used).at_most(self._stretches.room - used)
+        used = self._books[1]
+        return (self._total.amounts - outside - used).at_most(self.stretches.room - used)
 
     def fits(self, cost: Any) -> bool:
         """Whether a release of this cost may go ahead; another process may be quicker all the same."""
@@ -203,7 +196,7 @@ class LedgerFilter(Filter):
             self._open = False
             stretch, used = self._books
             if stretch is not None:
-                self._stretches.end(stretch, used, self._to_keep())
+                self.stretches.end(stretch, used, self._to_keep())
                 self._kept()
                 self._outside, self._books = self._outside + used, (None, NOTHING)
 
@@ -213,24 +206,19 @@ class LedgerFilter(Filter):
             self._open = False
             stretch, _ = self._books
             if stretch is not None:
-                self._stretches.lose(stretch)
+                self.stretches.lose(stretch)
                 self._books = None, NOTHING
-
-    @property
-    def _now(self) -> Books:
-        books: Books = self._books
-        return books
 
     @property
     def _unused(self) -> Amounts:
         """What is left of the stretch."""
-        stretch, used = self._now
+        stretch, used = self._books
         return NOTHING if stretch is None else stretch.entry.amounts - used
 
     def _look(self) -> Amounts:
         """What is charged now outside the own stretch, by a look at the ledger."""
-        stretch, _ = self._now
-        charged = self._ledger.balance().charged
+        stretch, _ = self._books
+        charged = self.ledger.balance().charged
         self._outside = charged if stretch is None else charged - stretch.entry.amounts
         return self._outside
 
@@ -254,7 +242,7 @@ class LedgerFilter(Filter):
         try:
             if self._held is not run:  # looked at last: a signal handler may have opened one in the meantime
                 raise StateRefused("an open run holds the rest of this stretch; end the run first")
-            found = self._stretches.exchange(old, used, self._to_keep(), least=least, wish=wish)
+            found = self.stretches.exchange(old, used, self._to_keep(), least=least, wish=wish)
         except (BudgetExhausted, StateRefused):
             before = old, used  # nothing was committed
             self._books = before if self._books is let_go else self._books
@@ -296,7 +284,7 @@ class LedgerFilter(Filter):
 
     def _state(self) -> State:
         spent = self._outside + self._books[1]
-        return {"dataset": self._ledger.dataset, "epsilon": spent.epsilon, "delta": spent.delta, "rho": spent.rho}
+        return {"dataset": self.ledger.dataset, "epsilon": spent.epsilon, "delta": spent.delta, "rho": spent.rho}
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -358,7 +346,7 @@ class RealisedLedgerFilter(LedgerFilter):
         self._check_process()
         with self._lock:
             held = self._held
-            if self._now[0] is not None or self._stretches.uncertain:
+            if self._books[0] is not None or self.stretches.uncertain:
                 # As much as before: an open run has worked out how far it may go.
                 self._next_stretch(self._unused, run=held)
             if held is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.chain import Anchor, LedgerEntry
@@ -98,6 +99,19 @@ class Balance:
     def left(self) -> Amounts:
         """The same to the last unit, δ included."""
         return NOTHING if self.retired else self.total.amounts - self.charged
+
+
+def check_reservation(reservation: object) -> Reservation:
+    """Refuses what is no reservation."""
+    if not isinstance(reservation, Reservation):
+        raise refuse("reservation", reservation, "what reserve gave back")
+    return reservation
+
+
+def check_within(amounts: Amounts, reservation: Reservation) -> None:
+    """Refuses to settle at more than was reserved."""
+    if amounts.negative or not amounts <= reservation.entry.amounts:
+        raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")
 
 
 def answered(end: LedgerEntry, *, repeated: bool) -> Answered:

@@ -29,7 +29,18 @@ from dpselect.ledger.amounts import NOTHING, PER_DELTA, Amounts, exact
 from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
 from dpselect.ledger.chain import Anchor, Check, LedgerEntry, anchors, check_chain
 from dpselect.ledger.database import HOW_TO_MAKE_ONE, Database, DatabaseAway, NoLedger
-from dpselect.ledger.records import LOST, Answered, Balance, Reservation, answered, is_released, lost, taken_over
+from dpselect.ledger.records import (
+    LOST,
+    Answered,
+    Balance,
+    Reservation,
+    answered,
+    check_reservation,
+    check_within,
+    is_released,
+    lost,
+    taken_over,
+)
 from dpselect.ledger.schema import newest, upgrade, version_of
 from dpselect.ledger.total import Total
 from dpselect.ledger.unit import PrivacyUnit, given_unit
@@ -156,23 +167,15 @@ class Ledger:
             ledger.
         """
         by, kept = user_name(who), anchors(anchor)
-        if unit is not None:
-            given_unit(unit)
+        last = kept[-1] if kept else None
         database = _opened(place, patience)
-
-        def look(connection: Connection) -> tuple[Book, LedgerEntry]:
-            book, first = open_book(connection, dataset, kept[-1] if kept else None)
-            for reached in kept:
-                book.check_anchor(connection, reached)
-            stated = None if unit is None else book.unit(connection)
-            if unit is not None and stated is not None:
-                stated.check(unit)
-            return book, first
-
         with _closed_on_failure(database):
-            book, first = database.read(look)
-            book.seen = kept[-1] if kept else book.seen
-            found = cls(database, book, first, who=by, unit=unit)
+            book, first = database.read(lambda connection: open_book(connection, dataset, last))
+            book.seen = last or book.seen
+            found = cls(database, book, first, who=by)
+            found.require(kept)
+            if unit is not None:
+                found.claim(unit)
             found.balance()
         return found
 
@@ -392,7 +395,7 @@ class Ledger:
         takes realised costs (:attr:`Total.realised`) and no δ was reserved: what was promised with one stays. An answer
         that cannot be written is lost: it stays charged, and the reservation takes no other.
         """
-        amounts = _check_reservation(reservation).entry.amounts
+        amounts = check_reservation(reservation).entry.amounts
         try:
             body = written("answer", {"answer": answer})
             if cost is not None and self._total.realised and not amounts.delta:
@@ -453,7 +456,7 @@ class Ledger:
         None where this call made it so. Otherwise somebody who asked the same at the same time came first, and what
         went wrong here is nobody's to see: it would be a second answer under one charge.
         """
-        settled, mine = self._settle(reservation, _check_reservation(reservation).entry.amounts, LOST)
+        settled, mine = self._settle(reservation, check_reservation(reservation).entry.amounts, LOST)
         return None if mine else settled
 
     def release(self, number: int, *, reason: str) -> None:
@@ -597,15 +600,3 @@ def _closed_on_failure(database: Database) -> Iterator[None]:
     except BaseException:
         database.close()
         raise
-
-
-def _check_reservation(reservation: object) -> Reservation:
-    if not isinstance(reservation, Reservation):
-        raise refuse("reservation", reservation, "what reserve gave back")
-    return reservation
-
-
-def check_within(amounts: Amounts, reservation: Reservation) -> None:
-    """Refuses to settle at more than was reserved."""
-    if amounts.negative or not amounts <= reservation.entry.amounts:
-        raise refuse("cost", amounts, f"at most what was reserved, {reservation.entry.amounts}")

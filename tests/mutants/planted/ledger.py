@@ -120,7 +120,7 @@ FAULTS = [
     ),
     fault(
         "more is settled than was reserved",
-        "ledger/store.py",
+        "ledger/records.py",
         "if amounts.negative or not amounts <= reservation.entry.amounts:",
         "if False:",
         "tests/ledger/test_store.py::TestAsking::test_an_answer_may_be_settled_below_its_reservation_and_never_above",
@@ -128,7 +128,7 @@ FAULTS = [
     fault(
         "a lost answer is given back",
         "ledger/store.py",
-        "_check_reservation(reservation).entry.amounts, LOST)",
+        "check_reservation(reservation).entry.amounts, LOST)",
         "NOTHING, LOST)",
         "tests/ledger/test_store.py::TestAsking::test_a_failure_while_drawing_stays_charged_and_nothing_is_drawn_again",
     ),
@@ -317,16 +317,16 @@ FAULTS = [
     fault(
         "an anchor given at opening is not looked at",
         "ledger/store.py",
-        "            for reached in kept:\n                book.check_anchor(connection, reached)\n            stated",
-        "            stated",
+        "            found.require(kept)\n",
+        "",
         "tests/ledger/test_faults.py::TestReplacedFile::test_an_older_copy_is_refused_by_its_anchor",
-        also=(("ledger/store.py", "book.seen = kept[-1] if kept else book.seen", "pass"),),
+        also=(("ledger/store.py", "book.seen = last or book.seen", "pass"),),
     ),
     fault(
         "of several anchors given at opening only the last is looked at",
         "ledger/store.py",
-        "            for reached in kept:\n                book.check_anchor(connection, reached)\n            stated",
-        "            stated",
+        "            found.require(kept)\n",
+        "",
         "tests/ledger/test_faults.py::TestReplacedFile::test_every_one_of_several_anchors_is_looked_at",
     ),
 ]
