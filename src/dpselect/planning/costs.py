@@ -210,17 +210,24 @@ def _last_fit(worst: FloatArray, places: FloatArray, limit: float) -> float:
 def exact_kept_limits(losses: Losses, *, longest: int, epsilon: float, counts: int = _TOPS) -> NDArray[np.int64]:
     """The same with nothing read between losses, by bisection: at every k up to so many, at about so many beyond."""
     tops = _spread_counts(longest, counts)
-    low: FloatArray = np.array([[-1.0]])
-    high: FloatArray = np.array([[longest + 1.0]])
-    while (high - low).max() > 1.0:
-        middle = np.floor(0.5 * (low + high))
-        both = losses(middle + 1.0, tops[None, :]), losses(np.maximum(middle, 0.0), tops[None, :] + 1.0)
-        fits = np.maximum(*both) <= epsilon
+
+    def fit(below: FloatArray, above: FloatArray) -> NDArray[np.bool_]:
+        return np.maximum(losses(below + 1.0, above), losses(below, above + 1.0)) <= epsilon
+
+    # Of many ⊤ most do not fit at all, whatever the ⊥.
+    some = fit(np.zeros((1, 1)), tops[None, :])
+    found = np.where(some, 0.0, -1.0)
+    few = np.flatnonzero(some.any(axis=0))
+    low, high = found[:, few], np.where(some[:, few], longest + 1.0, 0.0)
+    while few.size and (high - low).max() > 1.0:
+        middle = np.maximum(np.floor(0.5 * (low + high)), 0.0)
+        fits = fit(middle, tops[None, few])
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    found[:, few] = low
     if len(tops) == longest + 1:
-        return low.astype(np.int64)
+        return found.astype(np.int64)
     whole = np.arange(longest + 1, dtype=np.float64)
-    return np.stack([np.floor(np.interp(whole, tops, row)) for row in low]).astype(np.int64)
+    return np.stack([np.floor(np.interp(whole, tops, row)) for row in found]).astype(np.int64)
 
 
 class StreamCosts:

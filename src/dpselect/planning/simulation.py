@@ -356,20 +356,23 @@ def simulate_kept(
     streams = np.atleast_2d(values)
     length, passes = noise.questions.shape
     truth = streams >= settings.threshold
-    asked = np.arange(length)[:, None]
+    # A row per pass, so that a run lies side by side in memory; counts fit half of what indices take.
+    asked, questions = np.arange(length, dtype=np.int32), np.ascontiguousarray(noise.questions.T)
+    limits = np.minimum(longest_below, length).astype(np.int32)
     answered, claimed, hits = (np.zeros((len(streams), len(settings), passes)) for _ in range(3))
     for s, level in enumerate(settings.levels.tolist()):
-        line = settings.scale_threshold[s] * noise.lines[0]
-        noises = settings.scale_query[s] * noise.questions
+        line = settings.scale_threshold[s] * noise.lines[0][:, None]
+        noises = settings.scale_query[s] * questions
         for one, stream in enumerate(np.clip(streams, settings.lower[s], settings.upper[s]) - level):
-            above = stream[:, None] + noises >= line
-            before = np.cumsum(above, axis=0) - above
-            allowed = asked - before <= longest_below[s].take(before)
+            above = stream + noises >= line
+            before = np.cumsum(above, axis=1, dtype=np.int32)
+            before -= above
+            allowed = asked - before <= limits[s].take(before)
             # Once a question does not fit, nothing later is asked.
-            answered[one, s] = np.where(allowed.all(axis=0), length, np.argmin(allowed, axis=0))
-            above &= asked < answered[one, s]
-            claimed[one, s] = above.sum(axis=0)
-            hits[one, s] = above[truth[one]].sum(axis=0)
+            answered[one, s] = np.where(allowed.all(axis=1), length, np.argmin(allowed, axis=1))
+            above &= asked < answered[one, s][:, None]
+            claimed[one, s] = np.count_nonzero(above, axis=1)
+            hits[one, s] = np.count_nonzero(above & truth[one], axis=1)
     rows = (len(streams) * len(settings), passes)
     true = np.repeat(truth.sum(axis=1), len(settings))[:, None].astype(np.float64)
     return Passes(answered.reshape(rows), claimed.reshape(rows), np.zeros(rows), hits.reshape(rows), true=true)
