@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from dpselect.composition.sparse_vector import SparseVector
@@ -13,7 +14,7 @@ from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, NothingRead
 from dpselect.ledger import Ledger
 from dpselect.ledger.kinds import RealisedLedgerFilter
-from dpselect.ledger.minutes import MOST, MOST_AT_ONCE, Answers
+from dpselect.ledger.minutes import MOST, MOST_AT_ONCE, Answers, places
 from dpselect.privacy.loss import Loss
 from dpselect.rounding import at_most
 
@@ -21,6 +22,98 @@ from dpselect.rounding import at_most
 SECONDS_BETWEEN_ENTRIES = 60.0
 #: A crash costs at most this part of the budget, and a watch has about so many entries at least.
 _PARTS = 20
+
+
+@dataclass(frozen=True)
+class Together:
+    """Answers that were drawn together, and where they stand."""
+
+    above: list[int]
+    count: int
+    spent: float
+    by: dict[str, str]
+    entry: int
+    since: str
+    repeated: bool
+
+
+class KeptTogether:
+    """A watch about a table whose answers are drawn together, at one price, as a ledger keeps it.
+
+    Parameters
+    ----------
+    book, question, cost, values, key
+        Those of :class:`KeptWatch`. A watch whose names and values do not both fit is refused and costs nothing.
+    """
+
+    def __init__(
+        self, book: Ledger, question: dict[str, Any], *, cost: Loss, values: Loss | None, key: str | None
+    ) -> None:
+        self._book, self._question, self._cost, self._values, self._key = book, question, cost, values, key
+        if not book.knows(question, key=key):
+            refuse_unpayable(book, *([cost] if values is None else [cost, values]))
+
+    def names(
+        self, draw: Callable[[], list[int]], *, read: Callable[[], Any], count: int, spent: float, by: dict[str, str]
+    ) -> Together:
+        """The places above, drawn once under one charge and found from then on.
+
+        They are kept as bits, as long whatever they are, so that no write tells of them.
+        """
+        drawn: list[int] = []
+
+        def content() -> dict[str, Any]:
+            drawn.extend(draw())
+            if count > MOST_AT_ONCE:
+                return {"count": count, "spent": spent}
+            bits = sum(1 << place for place in drawn)
+            told = {"first": 0, "count": count, "ended": True, "by": by, "bits": f"{bits:0{-(-count // 4)}x}"}
+            return {**told, "spent": spent}
+
+        found = self._book.ask(self._question, cost=self._cost, draw=content, key=self._key, read=read)
+        if not found.repeated:
+            return Together(drawn, count, spent, by, found.number, found.entry.at, repeated=False)
+        answer = found.answer
+        if "first" not in answer:
+            raise InvalidParameter(
+                f"this watch was answered (entry {found.number}), with more answers than an entry holds; ask ‹afresh› "
+                "or with another ‹key›, and pay again",
+                parameter="afresh",
+            )
+        then = answer.get("by", by)
+        return Together(places(answer), answer["count"], answer["spent"], then, found.number, found.entry.at, True)
+
+    def values(self, draw: Callable[[], list[float]], *, read: Callable[[], Any]) -> list[float]:
+        """The values of those named, who are in the ledger by now: drawn once, and found from then on."""
+        try:
+            return values_of(self._book, self._question, self._values, self._key, draw, read)
+        except BudgetExhausted:
+            raise
+        except BaseException as failure:
+            failure.add_note(f"the ledger has the names{about_values(self._book, self._values)}")
+            raise
+
+
+def values_of(
+    book: Ledger,
+    question: dict[str, Any],
+    cost: Loss | None,
+    key: str | None,
+    draw: Callable[[], list[float]],
+    read: Callable[[], Any],
+) -> list[float]:
+    """The values of those named by a watch, which are a question of their own."""
+    found = book.ask({**question, "part": "values"}, cost=cost, draw=lambda: {"amounts": draw()}, key=key, read=read)
+    return list(found.answer["amounts"])
+
+
+def about_values(book: Ledger, cost: Loss | None) -> str:
+    """What the ledger has of the values, where asking for them failed."""
+    held = book.holding
+    if held is None or cost is None:
+        return ""
+    charged = f"ε = {at_most(cost.epsilon)}"
+    return f"; their values are lost and it keeps {charged}" if held.lost else f"; it holds {charged} for their values"
 
 
 class KeptWatch:
@@ -45,8 +138,6 @@ class KeptWatch:
         Whether the questions to come go on after those that were answered, instead of being asked again from the start.
     shown_at_once : bool
         Whether answers are shown before the watch is settled.
-    whole : bool
-        Whether all questions are answered at once, at one price.
     """
 
     def __init__(
@@ -59,7 +150,6 @@ class KeptWatch:
         key: str | None = None,
         onward: bool = False,
         shown_at_once: bool = False,
-        whole: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
         self._book = book
@@ -72,11 +162,10 @@ class KeptWatch:
         #: When the first answer was charged, where that was before now.
         self.since: str | None = None
         self._spent_before = 0.0
-        self._spent_on_values = 0.0
         self._spent_when_repeating = 0.0
         self._settled = self._unwritten = False
         self._kept_at = time.monotonic()
-        if book.total.realised and cost.delta == 0 and not whole:
+        if book.total.realised and cost.delta == 0:
             self.filter = RealisedLedgerFilter(
                 book,
                 question=question,
@@ -138,7 +227,7 @@ class KeptWatch:
 
     def make_ready(self, vector: SparseVector | WholeVector) -> None:
         """Charge what the next questions can cost, before data is touched."""
-        if self.filter is None or self.answers.ended:
+        if self.filter is None or self.answers.ended or isinstance(vector, WholeVector):
             return
         try:
             self.filter.make_ready(vector.watcher)
@@ -188,10 +277,7 @@ class KeptWatch:
         """The values of those named, who are in the ledger by now: drawn once, and found from then on."""
         if self._values is None:
             return []
-        question = {**self._question, "part": "values"}
-        found = self._book.ask(question, cost=self._values, draw=lambda: {"amounts": draw()}, key=self._key, read=read)
-        self._spent_on_values = self._values.epsilon
-        return list(found.answer["amounts"])
+        return values_of(self._book, self._question, self._values, self._key, draw, read)
 
     def give_up(self, vector: SparseVector | WholeVector, failure: BaseException, *, ended: bool) -> str:
         """Leave the ledger as what was drawn makes it, after a failure, and say what that is.
@@ -202,7 +288,7 @@ class KeptWatch:
         tell of the noise: what is charged stays charged, and nothing is drawn again under it.
         """
         if self._settled:
-            return self._stands() + self._about_values()
+            return self._stands() + about_values(self._book, self._values)
         harmless = self._shown_at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
         if self.filter is None and not self._shown_at_once and not self.answers.ended:
             if isinstance(failure, NothingRead) and self._held.made:
@@ -237,15 +323,6 @@ class KeptWatch:
         delta = f" up to δ = {at_most(self._cost.delta)}" if self._cost.delta else ""
         return f"ε = {at_most(self._cost.epsilon)}{delta}"
 
-    def _about_values(self) -> str:
-        held = self._book.holding
-        if held is None or self._values is None:
-            return ""
-        charged = f"ε = {at_most(self._values.epsilon)}"
-        return (
-            f"; their values are lost and it keeps {charged}" if held.lost else f"; it holds {charged} for their values"
-        )
-
     def _stands(self) -> str:
         count = len(self.answers)
         have = f"the ledger has {count:,} answer{'' if count == 1 else 's'}"
@@ -270,5 +347,4 @@ class KeptWatch:
             run, names = vector.open_run, self.filter.spent
             if run is not None:
                 names = min(self.filter.limit, math.nextafter(names + run.epsilon, math.inf))
-        extra = self._spent_on_values
-        return math.nextafter(names + extra, math.inf) if extra else names
+        return names
