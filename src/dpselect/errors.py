@@ -121,7 +121,18 @@ class LedgerError(DPSelectError):
 
 
 class SourceError(DPSelectError):
-    """A table, file or engine cannot be read; the message says what to change."""
+    """A table, file or engine cannot be read; the message says what to change.
+
+    Attributes
+    ----------
+    before_rows : bool
+        Whether it is certain that no row had been read: the failure then depends on public facts alone, such as an
+        address, a password, the right to read a table or the names of its columns.
+    """
+
+    def __init__(self, message: str, *, before_rows: bool = False) -> None:
+        super().__init__(message)
+        self.before_rows = before_rows
 
 
 class NothingRead(SourceError):

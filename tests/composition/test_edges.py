@@ -25,6 +25,10 @@ SMALLEST = math.ulp(0.0)
 WATCHER = GaussianAboveThreshold(
     QueryFamily(lower=0, upper=1, sensitivity=1e-3), threshold=0.5, sigma_threshold=0.2, sigma_query=0.35
 )
+#: So little noise that 0 is ⊥ but for a chance below 1e-60: a run that was asked about it stays open.
+CLEAR = GaussianAboveThreshold(
+    QueryFamily(lower=0, upper=1, sensitivity=1e-4), threshold=0.5, sigma_threshold=0.02, sigma_query=0.02
+)
 
 
 @pytest.mark.parametrize("kind", [name for name in in_memory() if name != "published"])
@@ -85,11 +89,12 @@ def test_exact_values_are_cut_around_the_threshold_like_doubles() -> None:
 
 def test_a_run_beyond_what_it_was_allowed_says_so() -> None:
     """By more than two losses can be rounded apart; a hundredth more would be a question put without room."""
-    svt = SparseVector(WATCHER, budget=1.0)
-    svt.ask(0.1)
+    svt = SparseVector(CLEAR, budget=1.0)
+    svt.ask(0.0)
     run = svt._run
     assert run is not None
-    truth = float(WATCHER.loss(below=run.below, above=run.above))
+    truth = run.spent
+    assert truth == pytest.approx(float(CLEAR.loss(below=1, above=0)), rel=1e-9)
     for allowed in (truth * (1 - 1e-6), truth * 0.995):
         run.held._allowed = allowed
         assert run.spent >= truth
@@ -122,11 +127,7 @@ def test_settling_a_run_that_was_not_let_in_leaves_no_trace() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_is_refused_before_anything_is_counted() -> None:
-    # So little noise that 0 is ⊥: the run stays open.
-    family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
-    svt = SparseVector(
-        GaussianAboveThreshold(family, threshold=0.5, sigma_threshold=0.02, sigma_query=0.02), budget=1.0
-    )
+    svt = SparseVector(CLEAR, budget=1.0)
     svt.ask(0.0)
     spent = svt.spent
     child = os.fork()

@@ -17,6 +17,7 @@ from dpselect.dataset.watch import plan_watch
 from dpselect.ledger import Ledger, Total
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.noise.entropy import SeededEntropy
+from dpselect.planning.ways import equal_part
 
 DAYS = [f"2013-01-{day:02d}" for day in range(1, 11)]
 WITHIN = {"start": DAYS[0], "end": DAYS[-1]}
@@ -94,21 +95,23 @@ def test_values_asked_afresh_are_drawn_and_paid_again(tmp_path: Path) -> None:
 
 @given(whole=st.floats(1e-9, 1e9), parts=st.integers(1, 1000))
 def test_equal_parts_never_come_to_more_than_the_whole(whole: float, parts: int) -> None:
-    assert Fraction(how_much.share(whole, parts)) * parts <= Fraction(whole)
+    assert Fraction(equal_part(whole, parts)) * parts <= Fraction(whole)
 
 
 def test_a_peak_pays_for_its_names_and_for_their_values() -> None:
     plan = homes().plan(epsilon=2, top=3, how_much=True, **WITHIN)
-    names, values = plan.chosen.mechanism.top_epsilon(10, 3), float(plan.value.epsilon(3))
+    names, values = plan.chosen.mechanism().top_epsilon(10, 3), float(plan.value.epsilon(3))
     assert plan.promise.epsilon >= names + values > 1.9
     assert plan.promise.epsilon <= 2
     assert Fraction(plan.value.scale) >= 3 * Fraction(plan.value.family.sensitivity)
 
 
 def test_more_persons_than_anybody_expected_stop_no_answer() -> None:
-    """Totals a thousand times beyond the range are cut to it; a refusal would tell of them."""
-    data = homes(1200, population=1)
-    found = data.peak(epsilon=5000, how_much=True, **WITHIN)
+    """Totals a thousand times beyond the range are cut to what there is room for; a refusal would tell of them."""
+    data = homes(2600, population=2)
+    plan = data.plan(epsilon=5000, how_much=True, mechanism="exponential", **WITHIN)
+    assert not plan.is_cut
+    found = plan.ask()
     assert found.label in DAYS
     assert found.amounts is not None
     assert data.watch(threshold=20, budget=5000, how_much=True, **WITHIN).answered == len(DAYS)
@@ -127,7 +130,15 @@ def test_a_series_is_drawn_within_its_range() -> None:
     data = dp.Dataset(rows, time="at", value="kwh", maximum=40, population=1000)
     plan = data.plan(epsilon=2, mechanism="exponential", **WITHIN)
     assert plan.is_cut
-    assert plan.drawing.family == plan.chosen.mechanism.family
+    assert plan.drawing.family == plan.chosen.mechanism().family
+
+
+def test_lines_that_are_shown_alike_are_two_questions() -> None:
+    data = homes()
+    lines = [Fraction(20), Fraction(20) + Fraction(1, 10**11)]
+    plans = [data.plan_watch(data.candidates(**WITHIN), threshold=line, budget=5) for line in lines]
+    assert plans[0].line == plans[1].line
+    assert plans[0].question() != plans[1].question()
 
 
 def test_other_names_are_another_question() -> None:

@@ -91,22 +91,18 @@ LITTLE_ROOM = """
     import json, resource, signal, sys
     from pathlib import Path
     from dpselect.errors import LedgerError
-    from dpselect.ledger import Asking, Ledger, Total
+    from dpselect.ledger import Ledger, Total
     from dpselect.ledger.history import history
 
-    def how_it_ends(room, length, together):
-        place = Path(sys.argv[1], f"{room} {length} {together}.ledger")
+    def how_it_ends(room, length):
+        place = Path(sys.argv[1], f"{room} {length}.ledger")
         with Ledger.create(place, dataset="homes", total=Total.pure(10.0), patience=1.0) as ledger:
             question = {"question": 1}
             ledger.reserve(question, cost=1.0)
             log = Path(f"{place}-wal").stat().st_size
             resource.setrlimit(resource.RLIMIT_FSIZE, (log + room, resource.RLIM_INFINITY))
             try:
-                if together:
-                    asking = Asking(question=question, cost=1.0, draw=lambda: "x" * length)
-                    list(ledger.ask_many([asking]))
-                else:
-                    ledger.ask(question, cost=1.0, draw=lambda: "x" * length)
+                ledger.ask(question, cost=1.0, draw=lambda: "x" * length)
             except LedgerError:
                 pass
             resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
@@ -115,8 +111,7 @@ LITTLE_ROOM = """
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     print(json.dumps([
-        [how_it_ends(room, length, together) for length in (1, 6_000)]
-        for together in (False, True) for room in range(12_000, 36_000, 4_000)
+        [how_it_ends(room, length) for length in (1, 6_000)] for room in range(12_000, 36_000, 4_000)
     ]))
 """
 

@@ -493,9 +493,9 @@ class TestStream:
         assert ledger.verify().holds
 
     def test_long_streams_are_kept_in_parts(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-        from dpselect.ledger import minutes
+        from dpselect.ledger import answer_log
 
-        monkeypatch.setattr(minutes, "MOST", 7)
+        monkeypatch.setattr(answer_log, "MOST", 7)
         first = stream().start(book=ledger)
         answers = answered(first, VALUES)
         first.settle(ended=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.mutants.fault import Fault
 from tests.mutants.faults import FAULTS
+from tests.mutants.planted.equivalent import EQUIVALENT
 from tests.mutants.trial import baseline, misplaced, missing_tests, try_one
 
 
@@ -15,6 +16,12 @@ def test_every_fault_finds_its_text() -> None:
 def test_every_fault_names_tests_that_are_there() -> None:
     assert {fault.name: missing for fault in FAULTS if (missing := missing_tests(fault))} == {}
     assert [fault.name for fault in FAULTS if not fault.tests] == []
+
+
+def test_what_is_called_equivalent_has_its_text_and_its_argument() -> None:
+    for fault, why in EQUIVALENT:
+        assert misplaced(fault) is None
+        assert len(why.split()) > 30
 
 
 def test_a_test_that_is_not_there_is_missed() -> None:

@@ -24,7 +24,7 @@ def plan_for(name, *, epsilon=1.0):
         return replace(Plan.made(job, name, epsilon=epsilon), prediction=None)
     parameters = {"scale_threshold": 0.05, "scale_query": 0.06}
     if name in SETS:
-        parameters = {"line_share": 0.2, "prior": (3, 40)}
+        parameters = {"line_share": 0.2, "chains": ((0.1, 0.5, 1.0), (0.5, 0.0, 2.0))}
     if name.endswith("-clipped"):
         parameters |= {"clip_below": 0.2, "clip_above": 0.1}
     if WAYS[name] is Rationed:

@@ -83,9 +83,14 @@ def test_a_plan_costs_what_it_promises_for_every_table_it_fits():
     with pytest.raises(InvalidParameter, match="moves by up to"):
         plan.fitted(QueryFamily(lower=0, upper=1, sensitivity=0.1, monotone=True), unit=1.0)
     document = plan.as_document()
-    with pytest.raises(InvalidParameter, match="prior"):
+    with pytest.raises(InvalidParameter, match="chains"):
         Plan.from_document(document | {"parameters": {"line_share": 0.1}})
-    for wrong in ({"prior": (0, 1)}, {"prior": (1, 2, 3)}, {"line_share": 1.5}, {"line_share": "much"}):
+    for wrong in (
+        {"chains": [[0.0, 0.5, 1.0]]},
+        {"chains": [[0.5, 1.0, 1.0]]},
+        {"line_share": 1.5},
+        {"line_share": "much"},
+    ):
         with pytest.raises(InvalidParameter):
             Plan.from_document(document | {"parameters": {**plan.way.parameters, **wrong}}).mechanism()
 

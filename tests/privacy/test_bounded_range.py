@@ -8,6 +8,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 
+import mpmath
 import numpy as np
 import pytest
 from flint import arb
@@ -218,3 +219,15 @@ def test_randomised_response_stays_within_the_pure_curve_and_beats_a_quarter_of_
         seen = renyi(law, law[::-1], order)
         assert seen <= float(pure_renyi(order, epsilon)) * (1 + 1e-12)
     assert renyi(law, law[::-1], 1.1) > 1.1 * float(range_rho(epsilon))
+
+
+def test_the_renyi_divergence_of_a_range_is_never_below_the_truth_and_close_to_it():
+    rng = np.random.default_rng(12)
+    alphas, etas = 1.0 + 10 ** rng.uniform(-3, 6, 600), 10 ** rng.uniform(-6, 1.5, 600)
+    for alpha, eta, found in zip(alphas.tolist(), etas.tolist(), range_renyi(alphas, etas).tolist(), strict=True):
+        with mpmath.workdps(80):
+            a, e = mpmath.mpf(alpha), mpmath.mpf(eta)
+            k = mpmath.expm1(a * e) / mpmath.expm1(e)
+            gain = a * mpmath.log(k * (a - 1) / (a * (k - 1))) + mpmath.log((k - 1) / (a - 1))
+            excess = float(found / min(gain / (a - 1), e) - 1)
+        assert 0 <= excess < (1e-8 if (alpha - 1) * eta < 1e-3 else 1e-11), (alpha, eta)

@@ -84,7 +84,7 @@ def test_duckdb_reads_the_same_rows_in_one_piece(name, tmp_path):
     path.write_bytes(READ[name])
     table = open_source(path, backend="duckdb")
     with engine_failures("reading again"):  # where a pass reads again
-        files_under(table.get_backend()).read_in_one_piece()
+        files_under(table.get_backend()).read_otherwise()
     answer = bounded_query(table, QUESTION, DAYS)
     assert answer.totals == (1, 2)
     assert answer.curator_report.rows == 2

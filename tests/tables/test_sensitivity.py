@@ -58,6 +58,12 @@ def test_a_person_s_mean_is_rounded_half_up(engine: str) -> None:
 
 
 @every_engine
+def test_a_person_s_mean_is_cut_reading_by_reading(engine: str) -> None:
+    """One reading far beyond the cap counts as the cap, and not for all of the others."""
+    assert totals(engine, [("a", NOON, 30.0), ("a", NOON, 0.0)], per_user="mean") == (0, 50, 0)
+
+
+@every_engine
 def test_of_rows_at_one_time_the_largest_counts_where_that_was_asked(engine: str) -> None:
     rows = [("a", NOON, 2.0), ("a", NOON, 3.0), ("a", NOON + timedelta(hours=1), 1.0)]
     assert totals(engine, rows, duplicates="largest") == (0, 40, 0)

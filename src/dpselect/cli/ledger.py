@@ -27,7 +27,7 @@ from dpselect.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
-    from dpselect.ledger.history import Asked
+    from dpselect.ledger.history import HistoryRow
     from dpselect.report.record import Across, Charged
 
 #: How wide the bar of what is charged is, and below which width a table is no longer read.
@@ -291,7 +291,7 @@ _STATES = {"reserved": "(no answer yet)", "lost": "(lost)", "released": "(releas
 _COLUMNS = ["entry", "when (UTC)", "who", "question", "answer", "cost ≤"]
 
 
-def _cells(one: Asked, *, longest: int = 60) -> list[str]:
+def _cells(one: HistoryRow, *, longest: int = 60) -> list[str]:
     when = datetime.fromisoformat(one.at).strftime("%Y-%m-%d %H:%M")
     answer = _words(one.answer) if one.state == "settled" else _STATES[one.state]
     texts = [_cut(text, longest) for text in (_asked(one.question), answer)]

@@ -13,8 +13,8 @@ from dpselect.dataset.budget import refuse_unpayable
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, NothingRead
 from dpselect.ledger import Ledger
-from dpselect.ledger.kinds import RealisedLedgerFilter
-from dpselect.ledger.minutes import MOST, MOST_AT_ONCE, Answers, places
+from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog, places
+from dpselect.ledger.filter import RealisedLedgerFilter
 from dpselect.privacy.loss import Loss
 from dpselect.rounding import at_most
 
@@ -156,7 +156,7 @@ class KeptWatch:
         self._shown_at_once = shown_at_once
         self._question, self._cost, self._values, self._key = question, cost, values, key
         self._costs = [cost] if values is None else [cost, values]
-        self.answers = Answers(by=by)
+        self.answers = AnswerLog(by=by)
         self.filter: RealisedLedgerFilter | None = None
         self._held: Any = None
         #: When the first answer was charged, where that was before now.
@@ -172,7 +172,7 @@ class KeptWatch:
                 limit=cost.epsilon,
                 stretch=cost.epsilon / _PARTS,
                 key=key,
-                minutes=self.answers,
+                answers=self.answers,
                 unseen=not shown_at_once,
             )
             for content, _ in self.filter.stretches.earlier:

@@ -192,8 +192,8 @@ class WatchRequest:
         # What a past series shows may change beyond all that is weighed, and a fixed number of ⊤ would end the answers
         # early. Where a number is stated, or supposed within a factor of three, that is tried, too.
         pure = _PURE if self.known.like is not None else (*_PURE, "exponential-kept")
-        if whole:  # with a δ, too: a release of every value is behind the whole set wherever either is of use
-            return (_SET, *pure)
+        if whole:  # a stream that ends early is no answer about a table
+            return (_SET, _PUBLISHED) if self.delta else (_SET,)
         return (*pure, _PUBLISHED) if self.delta else pure
 
     def ranked(

@@ -27,6 +27,8 @@ from dpselect.privacy.family import QueryFamily
 Asked: TypeAlias = Literal["largest", "crossings"]
 Outlook: TypeAlias = Literal["changing", "steady"]
 
+#: Lines that many values reach, tried for a table of which nobody has said how many do, and what each counts.
+_DENSE_LINES, DENSE = (("half above", 0.5), ("three in four above", 0.75)), 0.15
 #: Streams longer than this are planned by a stretch of them.
 LONGEST_STREAM = 100_000
 
@@ -172,7 +174,17 @@ class Job:
         # A rate that nobody has stated and no profile shows may be far from what is supposed.
         supposed = self.share is None and isinstance(self.public, Model)
         factor = SUPPOSED if supposed else KNOWN
-        return scenarios(values, self.family, threshold=self.threshold, factor=factor)
+        found = scenarios(values, self.family, threshold=self.threshold, factor=factor)
+        if not supposed or not self.whole or not isinstance(self.public, Model):
+            return found
+        # A whole set costs the same however many are above, so a line that most values reach is as likely to be asked.
+        streams = [
+            self.public.stream(self.family, count=self.count, threshold=self.threshold, share=share)
+            for _, share in _DENSE_LINES
+        ]
+        dense = [Scenario(name, DENSE, stream) for (name, _), stream in zip(_DENSE_LINES, streams, strict=True)]
+        rest = 1.0 - DENSE * len(dense)
+        return (*(one._replace(weight=rest * one.weight) for one in found), *dense)
 
     def stated(self, score: float) -> tuple[float, float] | tuple[None, None]:
         """Between what F1 of a single watch lies four times of five, where so much was predicted."""

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from dpselect.checks import FloatArray
 from dpselect.composition.ration import Ration
+from dpselect.mechanisms.chains import ranks
 from dpselect.mechanisms.classical_above_threshold import ClassicalAboveThreshold, median_offset
-from dpselect.mechanisms.set_above_threshold import SetAboveThreshold, Urn
+from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.noise.quantiles import EXPONENTIAL, Law
 
 #: How ordinary noise of each law is drawn.
@@ -196,8 +197,16 @@ def published(
 def drawn_sets(
     mechanism: SetAboveThreshold, values: FloatArray, *, passes: int, generator: np.random.Generator
 ) -> Iterator[NDArray[np.bool_]]:
-    """Whole sets in doubles, in blocks of passes: the same classes and urn, without the care for rounding."""
-    step = max(1, _ABREAST // len(values))
+    """Whole sets in doubles, in blocks of passes: the same classes and the same coins, without the care for rounding.
+
+    >>> from dpselect import QueryFamily
+    >>> family = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
+    >>> mechanism = SetAboveThreshold.calibrated(family, threshold=0.5, epsilon=1.0, candidates=3)
+    >>> values, generator = np.array([0.1, 0.9, 0.3]), np.random.default_rng(1)
+    >>> [block.shape for block in drawn_sets(mechanism, values, passes=40, generator=generator)]
+    [(40, 3)]
+    """
+    step = max(1, _ABREAST // (len(values) * len(mechanism.prior.chains)))
     for start in range(0, passes, step):
         yield _draw_sets(mechanism, values, min(step, passes - start), generator)
 
@@ -205,20 +214,20 @@ def drawn_sets(
 def _draw_sets(
     mechanism: SetAboveThreshold, values: FloatArray, passes: int, generator: np.random.Generator
 ) -> NDArray[np.bool_]:
-    count, urn = len(values), Urn.of(len(values), mechanism.prior)
-    line = mechanism.threshold + generator.laplace(0.0, mechanism.scale_threshold, (passes, 1))
-    over = values - line
-    order = np.argsort(np.abs(over), axis=1)
-    right = np.take_along_axis(over, order, axis=1) >= 0
-    weights, above = urn.log_weights(right, np.take_along_axis(np.abs(over), order, axis=1) / mechanism.scale)
-    wrong = (weights + generator.gumbel(size=weights.shape)).argmax(axis=1) - 1
-    rows, chosen = np.arange(passes), np.maximum(wrong, 0)
-    # An urn draws like coins whose chance is drawn first, from the beta law of what is in it.
-    fixed = above[rows, chosen]
-    chance = generator.beta(fixed + mechanism.prior[0], count - chosen - fixed + mechanism.prior[1])
-    places = np.arange(count)
-    coins = generator.random((passes, count)) < chance[:, None]
-    drawn = np.where(places < wrong[:, None], coins, right ^ (places == wrong[:, None]))
-    found: NDArray[np.bool_] = np.empty_like(drawn)
-    np.put_along_axis(found, order, drawn, axis=1)
+    prior, number = mechanism.prior, len(values)
+    over = values - mechanism.threshold - generator.laplace(0.0, mechanism.scale_threshold, (passes, 1))
+    above, away = (over >= 0).astype(np.int64), np.abs(over)
+    order = np.argsort(away, axis=1, kind="stable")
+    rank = ranks(order)
+    weights = prior.log_weights(above, order=order, rank=rank)
+    weights[..., 1:] -= np.take_along_axis(away, order, axis=1) / mechanism.scale
+    # Passes first, then chains and classes in one row.
+    weights = np.moveaxis(weights + generator.gumbel(size=weights.shape), 0, 1).reshape(passes, -1)
+    member, wrong = np.divmod(weights.argmax(axis=1), number + 1)
+    labels, free = above ^ (rank == wrong[:, None]), rank < wrong[:, None]
+    words = generator.integers(0, 1 << 64, size=(passes, number), dtype=np.uint64)
+    found = np.empty((passes, number), dtype=np.bool_)
+    for each in range(len(prior.chains)):
+        rows = member == each
+        found[rows] = prior.filled(labels[rows], free[rows], member=each, words=words[rows])
     return found

@@ -35,8 +35,9 @@ from dpselect.composition.sparse_vector import SparseVector
 from dpselect.errors import DPSelectError, StateRefused
 from dpselect.mechanisms.above_threshold import AboveThreshold
 from dpselect.mechanisms.catalogue import Entry, find, of_kind
+from dpselect.mechanisms.chains import Chain, Chains
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
-from dpselect.mechanisms.set_above_threshold import MOST_VALUES, SetAboveThreshold
+from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
 from dpselect.mechanisms.values import OutsidePolicy
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy, SeededEntropy
 from dpselect.noise.quantiles import LAPLACE
@@ -47,7 +48,7 @@ from dpselect.planning.simulation import Passes, drawn_sets, published, simulate
 from dpselect.privacy.family import QueryFamily, relative_shift
 
 #: What a setting can be.
-Parameter: TypeAlias = float | int | bool | str | tuple[float, ...] | list[float]
+Parameter: TypeAlias = float | int | bool | str | tuple[float, ...] | list[float] | tuple[tuple[float, ...], ...]
 
 #: Settings are rounded to so many digits; nothing is lost and files stay readable.
 _DIGITS = 4
@@ -280,40 +281,67 @@ class WholeSet(Way):
     """All that reach the line, named at once; its settings are shares, so it costs ε for every Δ and every length."""
 
     line_share: float
-    prior: tuple[int, int]
+    #: The prior: (share, correlation, weight) of each chain.
+    chains: tuple[tuple[float, float, float], ...]
 
-    #: Shares of ε for the line, and priors, that are tried.
-    _LINE_SHARES: ClassVar[tuple[float, ...]] = (0.07, 0.15, 0.3)
-    _PRIORS: ClassVar[tuple[tuple[int, int], ...]] = ((1, 1), (20, 20), (80, 80))
+    #: Shares of ε for the line that are tried.
+    _LINE_SHARES: ClassVar[tuple[float, ...]] = (0.15, 0.07, 0.3)
+    #: Priors that are tried, as (share, correlation) of their chains; beside them the expected share with each
+    #: correlation.
+    _PRIORS: ClassVar[tuple[tuple[tuple[float, float], ...], ...]] = (
+        ((0.4, 0.5), (0.6, 0.5)),
+        ((0.5, 0.0), (0.5, 0.5), (0.5, 0.8)),
+        ((0.5, 0.0),),
+        ((0.5, 0.75),),
+        ((0.5, 0.9),),
+        ((0.2, 0.5), (0.8, 0.5)),
+        ((0.2, 0.75), (0.8, 0.75)),
+    )
+    _CORRELATIONS: ClassVar[tuple[float, ...]] = (0.0, 0.5, 0.75)
     #: Distance factors tried, for a model and for a known series: a few more values near the line than a set can bear
     #: turn most of it to coin flips at once (docs/theory.md §14).
     _FACTORS: ClassVar[tuple[float, ...]] = (1.5, 1.0, 1 / 1.5)
     _KNOWN_FACTORS: ClassVar[tuple[float, ...]] = (1.15, 1.0, 1 / 1.15)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prior", tuple(self.prior))
+        object.__setattr__(self, "chains", tuple(tuple(chain) for chain in self.prior.chains))
+
+    @property
+    def prior(self) -> Chains:
+        """The chains as the mechanism takes them."""
+        return Chains([Chain(*chain) for chain in self.chains])
 
     @classmethod
     def chosen(cls, name: str, job: Job, *, epsilon: float, seed: int) -> Self:
-        """The best of a few line shares and priors over the job's scenarios."""
-        above = float((job.values() >= (job.threshold or 0.0)).mean())
-        even, seen = min(3 * job.count, MOST_VALUES), min(39, max(1, round(40 * above)))
-        shares = cls._LINE_SHARES if job.family.monotone else cls._LINE_SHARES[:1]
-        priors = (*cls._PRIORS, (even, even), (seen, 40 - seen))
-        tried = [cls(name=name, line_share=share, prior=prior) for share, prior in itertools.product(shares, priors)]
-        number = max(8, min(40, 12_000 // job.count))
-        return best_of(job, tried, lambda way: way._passes(job, epsilon=epsilon, passes=number, seed=seed))
+        """The best prior over the job's scenarios, and then the best share of ε for the line."""
+        above = float((job.values() >= Promise.of(job, epsilon=epsilon).line).mean())
+        share = min(0.98, max(0.02, above))
+        priors = (*cls._PRIORS, *(((share, correlation),) for correlation in cls._CORRELATIONS))
+        first = cls._LINE_SHARES[0]
+        number = max(9, min(36, 12_000 // job.count))
+
+        def run(way: Self) -> Passes:
+            return way._passes(job, epsilon=epsilon, passes=number, seed=seed)
+
+        tried = [cls(name=name, line_share=first, chains=tuple((*chain, 1.0) for chain in prior)) for prior in priors]
+        found = best_of(job, tried, run)
+        shares = cls._LINE_SHARES if job.family.monotone else ()
+        return best_of(job, [found, *(replace(found, line_share=share) for share in shares[1:])], run)
 
     def predict(self, job: Job, *, epsilon: float, seed: int, passes: int | None = None) -> Prediction:
-        """F1 where it is not known for sure how near to the line the values lie."""
+        """F1 where it is not known for sure how near to the line the values lie.
+
+        F1 of a set may have two peaks, and where little is known it depends on which scenario comes: the stated range
+        leaves out the luckiest and the unluckiest tenth of all passes, each scenario counted by its weight.
+        """
         number = passes or max(30, min(300, 120_000 // job.count))
         run = self._passes(job, epsilon=epsilon, passes=number, seed=seed + 1)
         found = predict_crossings(job, run)
         if found.low is None or found.high is None:
             return found
-        # F1 of a set may have two peaks, and the usual range lies between them.
-        low, high = np.quantile(run.f1[0], [0.1, 0.9]).tolist()
-        return replace(found, low=min(found.low, low), high=max(found.high, high))
+        weights = np.repeat([case.weight for case in job.scenarios()], run.f1.shape[1])
+        low, high = np.quantile(run.f1.ravel(), [0.1, 0.9], weights=weights, method="inverted_cdf").tolist()
+        return replace(found, low=low, high=high)
 
     def _passes(self, job: Job, *, epsilon: float, passes: int, seed: int) -> Passes:
         mechanism = self.build(Promise.of(job, epsilon=epsilon))

@@ -33,8 +33,9 @@ from dpselect.checks import (
     unwrap,
 )
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.integral import LogEstimate, log_ratio, single_cell, upper_end
-from dpselect.numerics.pair import exact, negative, quotient, shift_by
+from dpselect.numerics.factors import Factor
+from dpselect.numerics.integral import LogEstimate, log_ratio, one_cell, upper_end
+from dpselect.numerics.pair import exact, quotient, shift_by
 from dpselect.privacy.family import relative_shift
 from dpselect.rounding import upward
 
@@ -43,9 +44,11 @@ _STEP = 2.0**-30
 #: Cells are split until their bound is within this of an attained value.
 _CLOSE = 1e-6
 _ROUNDS = 40
+_ONE = exact(1.0)
 _PIECES = 8
 
 
+@np.errstate(all="ignore")
 def noisy_max_loss(
     *,
     width: ArrayLike,
@@ -77,7 +80,7 @@ def noisy_max_loss(
         extent, change, noise = (Fraction(float(array.flat[cell])) for array in (c, delta, s))
         return _exact_factor(extent, change, noise, moves)
 
-    offsets = negative(quotient(exact(c[..., None]), s[..., None]))
+    offsets = quotient(exact(-c[..., None]), s[..., None])
     shifts = shift_by(moves * np.minimum(delta, c), s)[..., None]
     return log_ratio((d - 1.0)[..., None], np.ones(1), offsets, shifts, exact=exact_inputs)
 
@@ -87,11 +90,9 @@ def _one_loss(
 ) -> tuple[float, float]:
     """One setting: the loss and a bound on its error."""
     moves = relative_shift(monotone)
-    return single_cell(
-        (candidates - 1.0,),
-        (1.0,),
-        (negative(quotient(exact(width), sigma)),),
-        (shift_by(moves * min(sensitivity, width), sigma),),
+    shift = shift_by(moves * min(sensitivity, width), sigma)
+    return one_cell(
+        [Factor(candidates - 1.0, _ONE, quotient(exact(-width), sigma), shift)],
         exact=lambda _: _exact_factor(Fraction(width), Fraction(sensitivity), Fraction(sigma), moves),
     )
 

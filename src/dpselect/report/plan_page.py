@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.plan import Plan
@@ -146,10 +148,11 @@ def parameters_in_words(plan: Plan, unit: Unit) -> str:
             continue
         if name == "line_share" and isinstance(value, float):
             shown.append(f"{percent(value)} of ε for the line")
-        elif name == "prior" and isinstance(value, tuple | list):
-            shown.append("prior " + ":".join(f"{one:g}" for one in value))
+        elif name == "chains" and isinstance(value, tuple | list):
+            told = [f"{percent(chain[0])} above, correlation {chain[1]:g}" for chain in value]  # type: ignore[index]
+            shown.append("prior of " + " or ".join(told))
         elif isinstance(value, tuple | list):
-            shown.append(f"for {sum(value):.3g} answers {plan.way.parameters.get('rare', 'below')} the line")
+            shown.append(f"for {np.sum(value):.3g} answers {plan.way.parameters.get('rare', 'below')} the line")
         else:
             shown.append(f"{_NAMES[name]} {unit.of(float(value))}")
     return ", ".join(shown)

@@ -37,6 +37,8 @@ def reason(settings: Plan, *, law: str, period: str, ways: int, planned: bool, d
         return f"{title}: as planned."
     if not ways:
         return f"{title}: as asked."
+    if settings.at_once and ways == 1:
+        return f"{title}."
     if ways == 1:
         return f"{title}: what is left is shared out anew before each question, so that it lasts for all."
     promise = "a guarantee within the same ε and δ" if delta_asked else "the same pure guarantee"
@@ -57,7 +59,7 @@ def expectation(settings: Plan, *, period: str, unit: float, with_unit: Callable
             "come early"
         )
     if settings.at_once:
-        return f"{told}. Mistakes lie near the line, and are many where more {plural(period)} lie near it than supposed"
+        return f"{told}. If more {plural(period)} lie close to the line than supposed, the answer can be much worse"
     # Noise that changes from question to question is told as it is at the start.
     about = "about " if isinstance(settings.way, Rationed) else ""
     blur = with_unit(at_most(settings.noise_spread * unit, digits=3))

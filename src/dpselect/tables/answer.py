@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,7 +14,7 @@ from dpselect.checks import FloatArray
 from dpselect.errors import InvalidParameter
 from dpselect.privacy.family import QueryFamily
 from dpselect.tables.candidates import Candidates
-from dpselect.tables.curator import CuratorReport, examine, refuse_merged_persons, refuse_unread_table
+from dpselect.tables.curator import CuratorReport, examine, refuse_unread_table
 from dpselect.tables.parts import Table
 from dpselect.tables.passes import Progress, fetched, watched
 from dpselect.tables.question import Question
@@ -21,6 +22,11 @@ from dpselect.tables.readings import contributions
 from dpselect.tables.rows import slot_keys, slotted_rows
 from dpselect.tables.source import open_source
 from dpselect.tables.wide import stated_columns
+
+#: Uncut values end at so many times the range, or less where the population is large.
+_FARTHEST = 2**20
+#: η, by how much they are drawn together beyond the range.
+_DRAWN_TOGETHER = Fraction(1, 2**10)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -40,7 +46,7 @@ class BoundedQuery:
     natural_unit : Fraction
         What a query of 1 is in the readings' unit.
     uncut : tuple of int, optional
-        The integers before they were cut to the range, where more persons came than the public population.
+        The integers before they were cut to the range; left out where nothing was cut.
     """
 
     labels: tuple[str, ...]
@@ -67,19 +73,33 @@ class BoundedQuery:
         """The queries as the nearest doubles. The family's Δ allows for this rounding."""
         return np.array([float(value) for value in self.exact_values], dtype=np.float64)
 
-    @property
-    def uncut_values(self) -> FloatArray | list[float | Fraction]:
-        """The same without the cut: for a mechanism whose cost asks for Δ and not for the range.
+    @cached_property
+    def uncut_values(self) -> FloatArray:
+        """The same without the cut at the range: for a mechanism whose cost asks for Δ and not for the range.
 
-        Within the range the doubles above, beyond it exact numbers. One person still moves each by at most Δ, and all
-        of them one way where the family is monotone: every query goes through one rising function, which moves nothing
-        by more than the rounding that Δ allows for. Not where Δ is the whole range, which leaves no room for it.
+        One person still moves each by at most Δ, and all of them one way where the family is monotone. Every query goes
+        through one rising function: the nearest double up to the range's end, as above. What lies beyond it is first
+        drawn together by a factor of 1 - η, and then rounded down. Of two numbers beyond, Δ apart, rounding adds less
+        than the ulp of the largest, and η·Δ is at least that; where one of them is within the range, rounding down the
+        other adds nothing. Not where Δ is the whole range, or where so many persons leave no room for η.
+
+        The work is the same for every table, so that its time does not tell whether the range was exceeded.
         """
-        upper = Fraction(self.family.upper)
-        if self.uncut is None or self.family.sensitivity >= self.family.width:
+        upper, delta = Fraction(self.family.upper), Fraction(self.family.sensitivity)
+        most = _FARTHEST
+        while most > 1 and Fraction(math.ulp(float(most * upper))) > delta * _DRAWN_TOGETHER:
+            most //= 2
+        if most == 1 or self.family.sensitivity >= self.family.width:
             return self.values
-        exact = (total * self.step for total in self.uncut)
-        return [value if value > upper else float(value) for value in exact]
+        found = []
+        for total in self.totals if self.uncut is None else self.uncut:
+            exact = total * self.step
+            within = float(min(exact, upper))
+            beyond = upper + (min(exact, most * upper) - upper) * (1 - _DRAWN_TOGETHER)
+            nearest = float(beyond)
+            below = math.nextafter(nearest, 0.0)
+            found.append((within, below if Fraction(nearest) > beyond else nearest)[exact > upper])
+        return np.array(found, dtype=np.float64)
 
     def query_at(self, natural: int | float | Fraction) -> float:
         """A number in the readings' unit (a threshold, say) on the scale of the queries."""
@@ -133,7 +153,6 @@ def bounded_query(
         raise InvalidParameter(f"question must be a Question; got {type(question).__name__}")
     table = open_source(source, columns=stated_columns(question, candidates))
     totals_asked = candidate_totals(table, question, candidates)
-    refuse_merged_persons(table, question.user)
     with watched(table, progress):
         counted = fetched(totals_asked, doing="answering the question").to_pydict()
     found = zip(counted["key"], counted["total"], strict=True)
@@ -150,7 +169,7 @@ def bounded_query(
         totals=totals,
         step=question.step,
         natural_unit=question.natural_unit,
-        uncut=uncut if cut else None,
+        uncut=uncut,
         examine=lambda: examine(table, question, candidates, totals_cut=cut),
     )
 

@@ -62,7 +62,7 @@ def _read(files: list[str], *, engine: str, settings: dict[str, Any], delimiter:
             refuse_open_quotes(files, delimiter)  # on one thread DuckDB drops what follows such a quote
             _duckdb_view(connection, files, names, delimiter, parallel=False)
 
-        files_under(connection).read_in_one_piece = again
+        files_under(connection).read_otherwise = again
         return table
     if engine == "polars":
         import polars

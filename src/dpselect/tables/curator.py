@@ -14,7 +14,7 @@ from dpselect.tables.instants import carries_zone
 from dpselect.tables.parts import Table
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import Question
-from dpselect.tables.readings import INFINITE, gathered_steps, is_written, person_of
+from dpselect.tables.readings import gathered_steps, is_written, may_merge
 from dpselect.tables.rows import described_rows, listed, usable_rows
 
 #: Stands in front of every curator's report.
@@ -57,6 +57,9 @@ class CuratorReport:
         Of those, the ones that reached the cap.
     cap_times_most
         How many times what 99 of 100 contributions come to the cap is at least: 1, 5, 10, 20, 50 ...
+    merged
+        Rows whose person is a number in floating point so large that whole numbers beside it are the same: two persons
+        may count as one.
     totals_cut
         Candidates whose total was cut because more persons came than the public population.
 
@@ -79,6 +82,7 @@ class CuratorReport:
     contributions: int = 0
     contributions_at_cap: int = 0
     cap_times_most: int = 1
+    merged: int = 0
     totals_cut: int = 0
 
     def lines(self) -> tuple[str, ...]:
@@ -100,7 +104,7 @@ def examine(table: Table, question: Question, candidates: Candidates, *, totals_
     used = usable_rows(table, question, candidates)
     gathered = gathered_steps(used, question)
     distinct = used.select("person", "stamp").distinct()
-    passes = (
+    passes = [
         rows.agg(
             rows=rows.count(),
             without_user=(~person).sum(),
@@ -118,7 +122,9 @@ def examine(table: Table, question: Question, candidates: Candidates, *, totals_
             **{f"within {times}": (gathered["steps"] * times <= question.grid).sum() for times in _TIMES},
         ),
         distinct.agg(unique=distinct.count()),
-    )
+    ]
+    if table[question.user].type().is_floating():
+        passes.append(table.agg(merged=may_merge(table[question.user]).sum()))
     found: dict[str, int] = {}
     for part in passes:
         counted = fetched(part, doing="counting rows for the curator").to_pylist()[0]
@@ -200,21 +206,3 @@ def refuse_unread_table(table: Table, question: Question, candidates: Candidates
     found = fetched(counted, doing="finding out why no row counted").to_pylist()[0]
     seen = Seen(**{name: int(number or 0) for name, number in found.items()})
     refuse_unread(seen, place=question.time or question.category, value=question.value, candidates=candidates)
-
-
-def refuse_merged_persons(table: Table, name: str) -> None:
-    """Refuses persons named by floating-point numbers so large that whole numbers merge, two persons into one.
-
-    One gap in a column of whole numbers makes pandas write all of them so. Leaving out those that may have merged
-    would answer for the others alone, and say nothing.
-    """
-    column = table[name]
-    if not column.type().is_floating():
-        return
-    named = (column > -INFINITE) & (column < INFINITE)  # NaN is none of them on any engine
-    counted = table.agg(merged=(named & ~person_of(column).usable).sum())
-    if fetched(counted, doing="looking at the column of persons").to_pylist()[0]["merged"]:
-        raise SourceError(
-            f"the numbers in column {name!r} are too large for floating point, where whole numbers merge; convert them "
-            "to text or to whole numbers (in pandas: Int64) where they are read"
-        )

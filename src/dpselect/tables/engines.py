@@ -113,6 +113,7 @@ def from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tabl
         f"connecting to the {scheme} database",
         likely="the address, the name or password, or a server that is not running",
         package=f"ibis-framework[{engine}]",
+        before_rows=True,
     ):
         if scheme == "duckdb":
             wanted = {"read_only": True, **duckdb_settings(), **dict(parse_qsl(rest.partition("?")[2])), **settings}
@@ -123,7 +124,7 @@ def from_database(url: str, table: str | None, settings: dict[str, Any]) -> Tabl
 
                 spark_session(settings)  # Ibis would start one that prints
             connection = _connected(url, engine, settings)
-    with engine_failures(f"opening table {table!r}", likely="the table's name, or what you may read"):
+    with engine_failures(f"opening table {table!r}", likely="the table's name, or what you may read", before_rows=True):
         try:
             return _named_table(connection, table)
         except BaseException:

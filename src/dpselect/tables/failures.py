@@ -31,11 +31,17 @@ _MEMORY = "out of memory; close other programs, give DuckDB a memory_limit it ca
 _BUSY = "the server takes no more connections; ask again later"
 _NO_DATABASE = "the server has no such database; check the address"
 
+_UNKNOWN_NAME = "the table or a column of it is gone, or has another name; check the names"
+#: What comes before the first row, whatever the rows are.
+_BEFORE_ROWS = (_REFUSED, _NOT_ALLOWED, _NO_DATABASE, _UNKNOWN_NAME)
+
 #: By the code PostgreSQL sends (SQLSTATE); the longest beginning that fits wins.
 _POSTGRES = {
     "08": _ENDED,
     "28": _REFUSED,
     "3D": _NO_DATABASE,
+    "22": "a value that the server cannot convert; name the column's type, or cast it in a view",
+    "42": _UNKNOWN_NAME,
     "42501": _NOT_ALLOWED,
     "53": _BUSY,
     "53100": _DISK,
@@ -55,6 +61,7 @@ _MYSQL = {
     **dict.fromkeys((1037, 1038, 1041, 2008), _MEMORY),
     **dict.fromkeys((1040, 1203), _BUSY),
     1049: _NO_DATABASE,
+    **dict.fromkeys((1051, 1054, 1146), _UNKNOWN_NAME),
 }
 #: By what an exception is called, for engines that send no code.
 _NAMED = {
@@ -86,26 +93,35 @@ def interrupted(doing: str) -> Interrupted:
 
 
 @contextmanager
-def engine_failures(doing: str, *, likely: str = BROKEN_FILE, package: str | None = None) -> Iterator[None]:
-    """Turns whatever an engine raises into one line, without the engine's own text."""
+def engine_failures(
+    doing: str, *, likely: str = BROKEN_FILE, package: str | None = None, before_rows: bool = False
+) -> Iterator[None]:
+    """Turns whatever an engine raises into one line, without the engine's own text.
+
+    ``before_rows`` says that nothing inside reads a row. Some causes say so by themselves: a refused password, a
+    missing right, an unknown name.
+    """
     try:
         with warnings.catch_warnings():
             # What Ibis and its engines have to settle between them (calls on their way out) is theirs.
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.simplefilter("ignore", FutureWarning)
             yield
-    except (DPSelectError, NameError):
+    except (DPSelectError, NameError) as failure:
+        if before_rows and isinstance(failure, SourceError):
+            failure.before_rows = True
         raise
     except ImportError as failure:
         reason = known_reason(failure)
         told = f"{doing} failed: {reason}" if reason else _not_imported(doing, failure, package)
-        raise SourceError(told + _in_its_own_words(failure)) from None
+        raise SourceError(told + _in_its_own_words(failure), before_rows=True) from None
     except Exception as failure:  # engines share no base class
         if "query interrupted" in str(failure).lower():  # DuckDB looks for signals itself, and tells of one this way
             raise interrupted(doing) from None
         reason = known_reason(failure)
         told = f"{doing} failed: {reason}" if reason else _unknown(doing, failure, likely)
-        raise SourceError(told + _in_its_own_words(failure)) from None
+        early = before_rows or reason in _BEFORE_ROWS
+        raise SourceError(told + _in_its_own_words(failure), before_rows=early) from None
     except BaseException as failure:
         if type(failure).__name__ != "PanicException":  # what Polars raises in place of an error, and no Exception
             raise

@@ -69,8 +69,8 @@ def from_frame(data: object) -> Loadable:
 
 def from_arrow(table: Any) -> Loadable:
     """An Arrow table, in types that every engine can hold."""
-    schema = _usual(table.schema)
-    return Loadable(schema, lambda: _fitted(table, schema))
+    schema = usual_schema(table.schema)
+    return Loadable(schema, lambda: fitted(table, schema))
 
 
 def _from_pandas(frame: Any) -> Loadable:
@@ -82,7 +82,7 @@ def _from_pandas(frame: Any) -> Loadable:
         objects = column.dtype.kind == "O" and _is_untyped(column.dtype)
         kinds[number] = pyarrow.string() if objects else pyarrow.Array.from_pandas(column).type
     named = [(str(name), kinds[number]) for number, name in enumerate(frame.columns)]
-    schema = _usual(pyarrow.schema(named))
+    schema = usual_schema(pyarrow.schema(named))
 
     def load() -> Any:
         columns = []
@@ -92,7 +92,7 @@ def _from_pandas(frame: Any) -> Loadable:
                 columns.append(pyarrow.array([text_of(value) for value in column], pyarrow.string()))
             else:
                 columns.append(pyarrow.Array.from_pandas(column, type=kind))
-        return _fitted(pyarrow.Table.from_arrays(columns, names=schema.names), schema)
+        return fitted(pyarrow.Table.from_arrays(columns, names=schema.names), schema)
 
     return Loadable(schema, load)
 
@@ -111,7 +111,7 @@ def _from_polars(frame: Any) -> Loadable:
     typed = [name for name in kinds if name not in objects]
     empty = frame.select(typed).clear()
     known = (empty.collect() if hasattr(empty, "collect") else empty).to_arrow().schema
-    schema = _usual(
+    schema = usual_schema(
         pyarrow.schema([(name, pyarrow.string() if name in objects else known.field(name).type) for name in kinds])
     )
 
@@ -120,12 +120,12 @@ def _from_polars(frame: Any) -> Loadable:
         columns = {name: rows[name].to_arrow() for name in typed}
         for name in objects:
             columns[name] = pyarrow.array([text_of(value) for value in rows[name].to_list()], pyarrow.string())
-        return _fitted(pyarrow.table({name: columns[name] for name in kinds}), schema)
+        return fitted(pyarrow.table({name: columns[name] for name in kinds}), schema)
 
     return Loadable(schema, load)
 
 
-def _usual(schema: Any) -> Any:
+def usual_schema(schema: Any) -> Any:
     """A schema in types that every engine can hold."""
     import pyarrow
 
@@ -149,8 +149,8 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _fitted(table: Any, schema: Any) -> Any:
-    """The rows in the types of ``schema``; what cannot be held becomes null, each value by itself."""
+def fitted(table: Any, schema: Any) -> Any:
+    """The rows of a table or batch in the types of ``schema``; a value that these cannot hold becomes null."""
     import pyarrow
 
     columns = []

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from itertools import product
 
 from dpselect.checks import refuse
 from dpselect.errors import SourceError
 from dpselect.tables.calendar import Calendar, day_number
-from dpselect.tables.parts import Expression, bytewise, converted, engine_of
+from dpselect.tables.parts import Expression, bytewise, converted, engine_of, sqlite_text
 
 # A pattern that only real dates match, leap years included, so that casting what matches cannot fail.
 _DATE = (
@@ -29,6 +29,46 @@ _PATTERNS = {"%I": "(0[1-9]|1[0-2])", "%p": "[AaPp][Mm]"}
 #: Fields that may have one digit, written %-m; their pattern where they have one.
 _SHORT = {"%m": "[1-9]", "%d": "[1-9]", "%H": "[0-9]", "%I": "[1-9]"}
 _RULE = "made of %Y %m %d %H %I %M %S %p, each once, and separators (%-m, %-d, %-H, %-I for one digit or two)"
+
+
+def stamp_of(column: Expression) -> Expression:
+    """A time column as it can be read: every value by itself, and no value stops the others.
+
+    SQLite keeps whatever was put into a column declared DATE or TIMESTAMP, so there it is text, for the patterns below.
+    DuckDB rounds nanoseconds into the next day; here they are rounded down.
+    """
+    import ibis
+
+    kind, engine = column.type(), engine_of(column)
+    if kind.is_string():
+        return bytewise(column)
+    if engine == "sqlite" and (kind.is_date() or kind.is_timestamp()):
+        return sqlite_text(column)
+    if engine == "duckdb" and kind.is_timestamp() and kind.scale is not None and kind.scale > 6:
+        rounded = column.cast("timestamp(6)")
+        up = rounded.try_cast(kind) > column
+        return ibis.ifelse(up, rounded - ibis.interval(microseconds=1), rounded).name(column.get_name())
+    return column
+
+
+def _within_years(column: Expression) -> Expression:
+    """Dates and times of the years 1000 to 9999, else null: beyond, and at infinity, engines cannot count days."""
+    import ibis
+
+    kind = column.type()
+    if kind.is_date():
+        first, last = ibis.literal(date(1000, 1, 1)), ibis.literal(date.max)
+    elif kind.is_timestamp() and kind.timezone is None:
+        first, last = (ibis.literal(moment, "timestamp(6)") for moment in (datetime(1000, 1, 1), datetime.max))
+    elif kind.is_timestamp():
+        # A day less at the end: the wall clock of a zone may be ahead.
+        first, last = (
+            ibis.literal(moment.replace(tzinfo=UTC), "timestamp('UTC', 6)")
+            for moment in (datetime(1000, 1, 2), datetime(9999, 12, 30))
+        )
+    else:
+        return column
+    return ibis.ifelse((column >= first) & (column <= last), column, ibis.null(kind)).name(column.get_name())
 
 
 def period_index(
@@ -86,6 +126,7 @@ def days_of(
     column: Expression, calendar: Calendar, time_format: str | None, moment: Expression | None = None
 ) -> Expression:
     """The day on the wall clock, counted from 1970."""
+    column = _within_years(stamp_of(column))
     kind = column.type()
     if kind.is_timestamp() and kind.timezone is not None:
         return hours_of(column, calendar, None) // 24
@@ -146,6 +187,7 @@ def hours_of(
     """The hour on the wall clock, counted from 1970."""
     import ibis
 
+    column = _within_years(stamp_of(column))
     kind = column.type()
     if kind.is_date():
         return column.epoch_days() * 24

@@ -73,9 +73,25 @@ def converted(column: Expression, pattern: str, convert: Callable[[Expression], 
 
     fits = column.concat("|").re_search(f"^ *({pattern}) *[|]$")
     if engine_of(column) in ONE_ARM:
-        number = convert(column.strip())
+        number = convert(_undecoded(column).strip())
         return ibis.ifelse(fits, number, ibis.null(number.type()))
     return convert(ibis.ifelse(fits, column, ibis.null("string")).strip())
+
+
+def _undecoded(column: Expression) -> Expression:
+    """A text column of SQLite as it is stored: what matched was decoded, and its parser allows little nesting."""
+    stored = _bytewise_of(column)
+    return stored if engine_of(column) == "sqlite" and stored is not None and stored.type().is_string() else column
+
+
+def _bytewise_of(column: Expression) -> Expression | None:
+    """The column that this one is made of, where it was made to compare by its bytes before."""
+    import ibis.expr.operations as ops
+
+    operation = column.op()
+    while isinstance(operation, ops.Alias):
+        operation = operation.arg
+    return operation.arg.to_expr() if isinstance(operation, _operation()) else None
 
 
 #: Engines without collations, or whose collations only touch sorting.
@@ -96,12 +112,46 @@ def bytewise(column: Expression) -> Expression:
       "t0"."shop" COLLATE "C" AS "shop"
     FROM "visits" AS "t0"
     """
-    if not column.type().is_string():
+    if not column.type().is_string() or _bytewise_of(column) is not None:
         return column
+    engine = engine_of(column)
+    if engine == "sqlite":
+        return sqlite_text(column)
     operation = _operation()
-    if engine_of(column) in ("", "polars"):
+    if engine in ("", "polars"):
         _teach_polars(operation)
     return operation(column).to_expr().name(column.get_name())
+
+
+def sqlite_text(column: Expression) -> Expression:
+    """A column of SQLite as text, whatever its values are; null where one is no text in the database's encoding.
+
+    A column there may hold any value, whatever type it was declared with. A function of Python's that is given a text
+    which cannot be decoded stops the whole query, so this one is given bytes.
+    """
+    connection = column.get_backend().con
+    (encoding,) = connection.execute("PRAGMA encoding").fetchone()
+    connection.create_function(_DECODED, 1, _decoder(str(encoding)), deterministic=True)
+    return _operation()(column).to_expr().name(column.get_name())
+
+
+#: What the function is called that SQLite decodes bytes with.
+_DECODED = "dpselect_decoded"
+
+
+def _decoder(encoding: str) -> Callable[[object], str | None]:
+    """
+    >>> _decoder("UTF-8")(b"tea"), _decoder("UTF-8")(b"\\xff"), _decoder("UTF-16le")(b"t\\x00"), _decoder("UTF-8")(None)
+    ('tea', None, 't', None)
+    """
+
+    def decoded(value: object) -> str | None:
+        try:
+            return value.decode(encoding) if isinstance(value, bytes) else None
+        except UnicodeDecodeError:
+            return None
+
+    return decoded
 
 
 @cache
@@ -162,6 +212,13 @@ def _mysql(arg: Any) -> Any:
     return sge.Cast(this=text, to=sge.DataType(this=kind.BINARY))
 
 
+def _decoded(arg: Any) -> Any:
+    import sqlglot.expressions as sge
+
+    text = sge.Anonymous(this=_DECODED, expressions=[sge.Cast(this=arg, to=sge.DataType.build("BLOB"))])
+    return sge.Collate(this=text, expression=sge.to_identifier("BINARY", quoted=False))
+
+
 def _called(function: str, *more: str) -> Callable[[Any], Any]:
     def written(arg: Any) -> Any:
         import sqlglot.expressions as sge
@@ -181,5 +238,5 @@ _WRITTEN: dict[str, Callable[[Any], Any]] = {
     "postgres": _collated("C"),
     "singlestoredb": _mysql,
     "snowflake": _called("COLLATE", ""),
-    "sqlite": _collated("BINARY", quoted=False),
+    "sqlite": _decoded,
 }

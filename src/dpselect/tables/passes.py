@@ -1,4 +1,4 @@
-"""A pass over a table: run it, read it again in one piece where that helps, tell how far it is, end it when told."""
+"""A pass over a table: run it, read it another way where an engine gives up, tell how far it is, end it when told."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from dpselect.tables.parts import Expression
 
 #: The attribute of a connection with its files' needs.
 _FILES = "dpselect_files"
-#: What DuckDB raises where pieces of a file do not fit together; also for files that are broken.
-_GIVEN_UP = ("InvalidInputException", "NotImplementedException")
+#: What DuckDB raises where pieces of a file do not fit together, and DuckDB and Polars where they cannot hold a value
+#: of a Parquet file; also for files that are broken.
+_GIVEN_UP = ("InvalidInputException", "NotImplementedException", "ConversionException", "ComputeError")
 
 
 @dataclass
@@ -25,9 +26,10 @@ class Files:
 
     #: Looks at the files before the first pass: opening them reads no rows.
     look_first: Callable[[], None] | None = None
-    #: Has each file read in one piece. DuckDB's many readers start in the middle of a file, and have to guess whether
-    #: that lies inside quotes. They never read a file wrongly: where the pieces do not fit together, they give up.
-    read_in_one_piece: Callable[[], object] | None = None
+    #: Has the files read another way, where an engine gave up. CSV: each file in one piece. DuckDB's many readers start
+    #: in the middle of a file, and have to guess whether that lies inside quotes. They never read a file wrongly: where
+    #: the pieces do not fit together, they give up. Parquet: through Arrow, without values that an engine cannot hold.
+    read_otherwise: Callable[[], object] | None = None
     #: Finds the first row that does not fit, after a pass that failed.
     find_misfit: Callable[[], str | None] | None = None
     #: Turns wide files long, given the person's column and the others' numbers.
@@ -58,11 +60,11 @@ def fetched(expression: Expression, *, doing: str) -> Any:
         except KeyboardInterrupt:
             raise interrupted(doing) from None
         except Exception as failure:
-            again = files.read_in_one_piece
+            again = files.read_otherwise
             if again is None or type(failure).__name__ not in _GIVEN_UP:
                 _refuse_misfit(files, doing)
                 raise
-            files.read_in_one_piece = None
+            files.read_otherwise = None
             try:
                 again()
                 return _run(backend, expression)

@@ -7,7 +7,10 @@ at most one quotient, one sum, one floor), and only integers are added up.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
 from dpselect.errors import SourceError
 from dpselect.tables.parts import Expression, Part, converted, engine_of
@@ -15,6 +18,7 @@ from dpselect.tables.question import Question
 
 #: Readings of this magnitude or more count as infinite, and are left out like NaN.
 INFINITE = 1e300
+_LARGE = Decimal("1e300")
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?|[+-]?[0-9](\.[0-9]*)?[eE][+-]?[12][0-9]{2}"
 #: Characters. What matches and is no longer than this is below that magnitude, and so finite in double precision.
 #: Counting characters is much cheaper for an engine than a pattern that counts digits.
@@ -40,20 +44,52 @@ def reading(column: Expression, *, decimal: str = ".") -> Part:
             number = converted(short, _NUMBER, lambda text: text.cast("float64"))
             if engine_of(column) == "duckdb":
                 number = ibis.ifelse(column.re_search(_PLAIN_NUMBER), column.try_cast("float64"), number)
-    elif kind.is_decimal():
-        # Through text, because that conversion is correctly rounded everywhere.
-        number = column.cast("string").cast("float64")
-    elif kind.is_integer():
-        number = column.cast("float64")
-    elif kind.is_floating():
-        number = column.cast("float64")
-        # NaN fails the second comparison, whether an engine leaves it unordered or holds it for the largest.
-        return Part(number, (number > -INFINITE) & (number < INFINITE))
+        return Part(number)
+    if kind.is_numeric() and not kind.is_boolean():
+        if engine_of(column) == "sqlite":
+            # A text would count as 0.
+            number = ibis.ifelse(_is_number(column), column.cast("float64"), ibis.null("float64"))
+        elif kind.is_decimal():
+            # Through text, because that conversion is correctly rounded everywhere.
+            number = _fitting(column).cast("string").cast("float64")
+        else:
+            number = column.cast("float64")
     else:
         raise SourceError(
             f"the value column {column.get_name()!r} must hold numbers or text; it holds {kind}: convert it"
         )
-    return Part(number)
+    # SQLite keeps infinity in a column of whole numbers, too.
+    return Part(number) if kind.is_integer() and engine_of(column) != "sqlite" else Part(number, _is_finite(number))
+
+
+def _is_finite(number: Expression) -> Expression:
+    """Whether a number is one that counts.
+
+    NaN fails the second comparison, whether an engine leaves it unordered or holds it for the largest. But DuckDB takes
+    comparisons, and ``isnan``, for decided by the statistics of a Parquet file, and these know nothing of NaN: one
+    person's infinity would decide whether everybody's NaN count. It asks each value whether it is finite.
+    """
+    within = (number > -INFINITE) & (number < INFINITE)
+    return _duckdb_is_finite()(number) & within if engine_of(number) == "duckdb" else within
+
+
+@cache
+def _duckdb_is_finite() -> Any:
+    """A function of DuckDB's that Ibis does not have."""
+    import ibis
+
+    return ibis.udf.scalar.builtin(lambda number: None, name="isfinite", signature=(("float64",), "boolean"))
+
+
+def _fitting(column: Expression) -> Expression:
+    """Decimals that a double can hold, the very small ones as 0. PostgreSQL's may have NaN and 100,000 digits."""
+    import ibis
+
+    if engine_of(column) != "postgres":
+        return column
+    size = column.abs()  # NaN and infinity are the largest of all
+    tiny, large = ibis.literal(1 / _LARGE), ibis.literal(_LARGE)
+    return ibis.cases((size < tiny, column * 0), (size < large, column), else_=ibis.null(column.type()))
 
 
 def is_written(column: Expression) -> Expression:
@@ -91,16 +127,44 @@ def rounded_quotient(total: Expression, count: Expression) -> Expression:
 
 
 def person_of(column: Expression) -> Part:
-    """Who a row belongs to: an empty text and NaN name nobody."""
-    kind = column.type()
+    """Who a row belongs to, told by this row alone: null, an empty text, no bytes, NaN and infinity name nobody.
+
+    Two persons whose numbers are one in floating point count as one, which cannot raise Δ.
+    """
+    import ibis
+
+    kind, sqlite = column.type(), engine_of(column) == "sqlite"
     if kind.is_string():
         return Part(column, column != "")
+    if kind.is_binary():
+        return Part(column, column != ibis.literal(b""))
     if kind.is_floating():
-        # Whole numbers that became floats merge from here on (two people's would be one), so they name nobody, and a
-        # table with such numbers is refused. Adding 0.0 makes one person of 0.0 and -0.0.
-        merging = 2.0**24 if kind.is_float32() else 2.0**11 if kind.is_float16() else 2.0**53
-        return Part(column + 0.0, (column > -merging) & (column < merging))
+        # Adding 0.0 makes one person of 0.0 and -0.0.
+        number = column.cast("float64")
+        return Part(number + 0.0, _is_finite(number) & _is_number(column) if sqlite else _is_finite(number))
+    if kind.is_decimal() and engine_of(column) == "postgres":
+        return Part(column, column.abs() < ibis.literal(_LARGE))  # NaN and infinity are the largest of all
+    if kind.is_numeric() and sqlite:
+        return Part(column, _is_number(column))
+    others = kind.is_date(), kind.is_timestamp(), kind.is_time(), kind.is_uuid(), kind.is_inet(), kind.is_macaddr()
+    if not kind.is_numeric() and not any(others):
+        raise SourceError(
+            f"the column {column.get_name()!r} must name persons by text, numbers, bytes or dates; it holds {kind}: "
+            "convert it"
+        )
     return Part(column)
+
+
+def _is_number(column: Expression) -> Expression:
+    """Whether a value of SQLite is a number: a column declared as one may hold texts and bytes, too."""
+    return column.typeof().isin(["integer", "real"])
+
+
+def may_merge(column: Expression) -> Expression:
+    """Whether a person's number is so large in floating point that whole numbers beside it are the same."""
+    merging = {"float16": 2.0**11, "float32": 2.0**24}.get(str(column.type()).removeprefix("!"), 2.0**53)
+    number = column.cast("float64")
+    return _is_finite(number) & ((number <= -merging) | (number >= merging))
 
 
 def contributions(rows: Expression, question: Question) -> Expression:

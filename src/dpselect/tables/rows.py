@@ -10,7 +10,7 @@ from dpselect.checks import refuse
 from dpselect.errors import InvalidParameter, SourceError
 from dpselect.tables.calendar import Calendar, Categories, day_number
 from dpselect.tables.candidates import Candidates, Cycle
-from dpselect.tables.instants import dates_of, period_index, with_moments
+from dpselect.tables.instants import dates_of, period_index, stamp_of, with_moments
 from dpselect.tables.parts import Expression, Part, Table, bytewise, engine_of
 from dpselect.tables.question import Question
 from dpselect.tables.readings import is_written, person_of, reading
@@ -114,18 +114,20 @@ def check_columns(table: Table, names: Iterable[str | None]) -> None:
             continue
         count = len(table.columns)
         if near := _nearly(name, table.columns):
-            raise SourceError(f"the table has no column {name!r}; {near}")
+            raise SourceError(f"the table has no column {name!r}; {near}", before_rows=True)
         if not all(kind.is_string() for kind in table.schema().types):
             shown = ", ".join(table.columns[:12]) + (", ..." if count > 12 else "")
-            raise SourceError(f"the table has no column {name!r}; it has {shown}")
+            raise SourceError(f"the table has no column {name!r}; it has {shown}", before_rows=True)
         if count == 1:
             raise SourceError(
                 f"the table has no column {name!r}, and only one column in all; the separator looks wrong: "
-                "give ‹delimiter›, such as ';'"
+                "give ‹delimiter›, such as ';'",
+                before_rows=True,
             )
         raise SourceError(
             f"the table has no column {name!r} among its {count}; the first line of a CSV file must name the columns, "
-            "and describe shows them to the curator"
+            "and describe shows them to the curator",
+            before_rows=True,
         )
 
 
@@ -143,7 +145,7 @@ def _long_columns(table: Table, question: Question) -> tuple[Expression, Part, P
     import ibis
 
     person = person_of(bytewise(table[question.user]))
-    stamp = bytewise(table[question.time]) if question.time else category_text(bytewise(table[question.category]))
+    stamp = stamp_of(table[question.time]) if question.time else category_text(bytewise(table[question.category]))
     if question.value is None:
         # A boolean is not a number everywhere.
         return stamp, person, Part(ibis.ifelse(person.usable, 1, 0).cast("int64"), person.usable)
@@ -235,7 +237,7 @@ def with_hours(table: Table, *, date: str, hour: str) -> Table:
     ['2011-01-01 00:00', '2011-01-02 17:00']
     """
     check_columns(table, [date, hour])
-    return table.mutate(**{date: _date(bytewise(table[date])).concat(" ", _hours(bytewise(table[hour])), ":00")})
+    return table.mutate(**{date: _date(stamp_of(table[date])).concat(" ", _hours(bytewise(table[hour])), ":00")})
 
 
 def _date(column: Expression) -> Expression:

@@ -17,7 +17,7 @@ from dpselect.tables.calendar import Calendar, Categories
 from dpselect.tables.candidates import Candidates, Cycle
 from dpselect.tables.curator import CuratorReport, Seen, refuse_unread
 from dpselect.tables.failures import engine_failures
-from dpselect.tables.instants import carries_zone, period_index
+from dpselect.tables.instants import carries_zone, period_index, stamp_of
 from dpselect.tables.parts import Expression, bytewise
 from dpselect.tables.passes import fetched
 from dpselect.tables.question import DecimalSign, choice, whole_number, written_sensitivity
@@ -86,9 +86,9 @@ def series_query(
     table = open_source(source, columns=(time, value))
     check_columns(table, [time, value])
     with engine_failures("reading the series"):
-        stamp, number = bytewise(table[time]), bytewise(table[value])
+        stamp, number = stamp_of(table[time]), bytewise(table[value])
         rows = table.select(
-            stamp=stamp,
+            there=is_written(stamp) if stamp.type().is_string() else stamp.notnull(),
             key=_key(stamp, candidates, time_format),
             reading=reading(number, decimal=decimal).or_null(),
             zoned=carries_zone(stamp) if stamp.type().is_string() else stamp.notnull() & False,
@@ -104,7 +104,7 @@ def series_query(
     inside = [key is not None and 0 <= key < len(candidates) for key in found["key"]]
     if not used:
         seen = Seen(
-            times=sum(stamp not in (None, "") for stamp in found["stamp"]),
+            times=sum(bool(there) for there in found["there"]),
             read=sum(key is not None for key in found["key"]),
             zoned=sum(bool(zoned) for zoned in found["zoned"]),
             inside=sum(inside),

@@ -210,7 +210,7 @@ def _from_files(
             raise SourceError(f"several {kind} files cannot be read as one table; name one, or save them as CSV")
         found = from_zip(files[0], delimiter=delimiter) if kind == "zip" else from_excel(files[0], sheet=sheet)
         return _from_memory(found, engine, settings)
-    return read_parquet(files, engine=engine, settings=settings)
+    return read_parquet(files, engine=engine, settings=settings, columns=columns)
 
 
 def _from_memory(found: Loadable, engine: str, settings: dict[str, Any]) -> Table:
