@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.dataset.budget import refuse_unpayable
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, NothingRead
-from dpselect.ledger import Ledger
+from dpselect.ledger import Answered, Ledger
 from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog, places
 from dpselect.ledger.filter import RealisedLedgerFilter
 from dpselect.privacy.loss import Loss
@@ -24,85 +23,56 @@ SECONDS_BETWEEN_ENTRIES = 60.0
 _PARTS = 20
 
 
-@dataclass(frozen=True)
-class Together:
-    """Answers that were drawn together, and where they stand."""
+def named_together(
+    book: Ledger,
+    question: dict[str, Any],
+    *,
+    costs: Sequence[Loss],
+    key: str | None,
+    draw: Callable[[], list[int]],
+    read: Callable[[], Any],
+    content: dict[str, Any],
+) -> tuple[list[int], Answered]:
+    """The places above of a watch about a table, drawn once under one charge, and found from then on.
 
-    above: list[int]
-    count: int
-    spent: float
-    by: dict[str, str]
-    entry: int
-    since: str
-    repeated: bool
-
-
-class KeptTogether:
-    """A watch about a table whose answers are drawn together, at one price, as a ledger keeps it.
-
-    Parameters
-    ----------
-    book, question, cost, values, key
-        Those of :class:`KeptWatch`. A watch whose names and values do not both fit is refused and costs nothing.
+    ``costs`` are those of the names and, where they are asked for, of the values: where they do not all fit, nothing is
+    charged. ``content`` is what the entry says beside the places: how many were answered, what that cost and how they
+    were drawn. The places are kept as bits, as long whatever they are, so that no write tells of them.
     """
+    if not book.knows(question, key=key):
+        refuse_unpayable(book, *costs)
+    drawn: list[int] = []
+    count = content["count"]
 
-    def __init__(
-        self, book: Ledger, question: dict[str, Any], *, cost: Loss, values: Loss | None, key: str | None
-    ) -> None:
-        self._book, self._question, self._cost, self._values, self._key = book, question, cost, values, key
-        if not book.knows(question, key=key):
-            refuse_unpayable(book, *([cost] if values is None else [cost, values]))
+    def answer() -> dict[str, Any]:
+        drawn.extend(draw())
+        if count > MOST_AT_ONCE:
+            return {"count": count, "spent": content["spent"]}
+        bits = sum(1 << place for place in drawn)
+        return {"first": 0, "ended": True, "bits": f"{bits:0{-(-count // 4)}x}", **content}
 
-    def names(
-        self, draw: Callable[[], list[int]], *, read: Callable[[], Any], count: int, spent: float, by: dict[str, str]
-    ) -> Together:
-        """The places above, drawn once under one charge and found from then on.
-
-        They are kept as bits, as long whatever they are, so that no write tells of them.
-        """
-        drawn: list[int] = []
-
-        def content() -> dict[str, Any]:
-            drawn.extend(draw())
-            if count > MOST_AT_ONCE:
-                return {"count": count, "spent": spent}
-            bits = sum(1 << place for place in drawn)
-            told = {"first": 0, "count": count, "ended": True, "by": by, "bits": f"{bits:0{-(-count // 4)}x}"}
-            return {**told, "spent": spent}
-
-        found = self._book.ask(self._question, cost=self._cost, draw=content, key=self._key, read=read)
-        if not found.repeated:
-            return Together(drawn, count, spent, by, found.number, found.entry.at, repeated=False)
-        answer = found.answer
-        if "first" not in answer:
-            raise InvalidParameter(
-                f"this watch was answered (entry {found.number}), with more answers than an entry holds; ask ‹afresh› "
-                "or with another ‹key›, and pay again",
-                parameter="afresh",
-            )
-        then = answer.get("by", by)
-        return Together(places(answer), answer["count"], answer["spent"], then, found.number, found.entry.at, True)
-
-    def values(self, draw: Callable[[], list[float]], *, read: Callable[[], Any]) -> list[float]:
-        """The values of those named, who are in the ledger by now: drawn once, and found from then on."""
-        try:
-            return values_of(self._book, self._question, self._values, self._key, draw, read)
-        except BudgetExhausted:
-            raise
-        except BaseException as failure:
-            failure.add_note(f"the ledger has the names{about_values(self._book, self._values)}")
-            raise
+    found = book.ask(question, cost=costs[0], draw=answer, key=key, read=read)
+    if not found.repeated:
+        return drawn, found
+    if "first" not in found.answer:
+        raise InvalidParameter(
+            f"this watch was answered (entry {found.number}), with more answers than an entry holds; ask ‹afresh› "
+            "or with another ‹key›, and pay again",
+            parameter="afresh",
+        )
+    return places(found.answer), found
 
 
 def values_of(
     book: Ledger,
     question: dict[str, Any],
-    cost: Loss | None,
-    key: str | None,
     draw: Callable[[], list[float]],
+    *,
+    cost: Loss,
+    key: str | None,
     read: Callable[[], Any],
 ) -> list[float]:
-    """The values of those named by a watch, which are a question of their own."""
+    """The values of those named by a watch, who are in the ledger by now: drawn once, and found from then on."""
     found = book.ask({**question, "part": "values"}, cost=cost, draw=lambda: {"amounts": draw()}, key=key, read=read)
     return list(found.answer["amounts"])
 
@@ -277,7 +247,7 @@ class KeptWatch:
         """The values of those named, who are in the ledger by now: drawn once, and found from then on."""
         if self._values is None:
             return []
-        return values_of(self._book, self._question, self._values, self._key, draw, read)
+        return values_of(self._book, self._question, draw, cost=self._values, key=self._key, read=read)
 
     def give_up(self, vector: SparseVector | WholeVector, failure: BaseException, *, ended: bool) -> str:
         """Leave the ledger as what was drawn makes it, after a failure, and say what that is.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +45,7 @@ from dpselect.privacy.loss import Loss
 from dpselect.report import watch_words as words
 from dpselect.report.record import Entry
 from dpselect.report.words import plural
-from dpselect.rounding import at_most, no_more_than, rounded_up
+from dpselect.rounding import at_most, no_more_than, rounded_up, upward
 from dpselect.tables import BoundedQuery
 
 if TYPE_CHECKING:
@@ -392,6 +391,12 @@ class WatchPlan(AnswerPlan):
         names = Loss(epsilon=self.settings.epsilon, delta=self.settings.delta)
         return names, Loss(epsilon=self.asked.part) if self.asked.how_much else None
 
+    def _asked_of(self, book: Ledger, *, key: str | None, afresh: bool) -> tuple[dict[str, Any], str | None]:
+        """The question as the ledger knows it, and what tells it from the same one asked before."""
+        if afresh:  # a key nobody can have: the watch is another one, and paid again
+            return self.question(), f"afresh {secrets.token_hex(16)}"
+        return known_form(book, self.question(), self.question_1(), key=key), key
+
     def start(
         self,
         entropy: Entropy | None = None,
@@ -434,9 +439,7 @@ class WatchPlan(AnswerPlan):
             return WatchRun(self.vector(source))
         from dpselect.dataset.kept import KeptWatch  # brings SQLAlchemy
 
-        # A key nobody can have: the watch is another one, and paid again.
-        mark = f"afresh {secrets.token_hex(16)}" if afresh else key
-        question = self.question() if afresh else known_form(book, self.question(), self.question_1(), key=key)
+        question, mark = self._asked_of(book, key=key, afresh=afresh)
         kept = KeptWatch(
             book,
             question,
@@ -479,22 +482,19 @@ class WatchPlan(AnswerPlan):
                 self._ask_together(scope, read, key=key, afresh=afresh), examine=lambda: read().curator_report
             )
         run = self._begin(account.entropy, book=account.book, key=key, afresh=afresh)
-        values = Values(None)
         with run.abandoned_with_care():
             while run.answered < len(scope.candidates) and run.can_ask:
                 run.ask(0.0 if run.repeating else read().values[run.answered].item())
             run.ended = run.answered < len(scope.candidates)
             run.settle(ended=True)
-            if self.asked.how_much:
-                keep = None if run.kept is None else run.kept.values
-                values = self._values(run.above, account.entropy, read, keep=keep)
+            keep = None if run.kept is None else run.kept.values
+            values = self._values(run.above, account.entropy, read, keep=keep)
         return replace(self.answer(run, values), examine=lambda: read().curator_report)
 
     def _ask_together(self, scope: Scope, read: Callable[[], BoundedQuery], *, key: str | None, afresh: bool) -> Watch:
         """All answers at one price: charged, read, drawn once and settled, as a peak is."""
         account, book, made = scope.account, scope.account.book, self._mechanism(scope.account.entropy)
         count, cost = min(self.settings.count, len(scope.candidates)), float(made.epsilon(self.settings.count))
-        by, values, drawn = dict(self.noise_entries()), Values(None), list[int]()
 
         def draw() -> list[int]:
             # Values outside the range are cut to it: refusing them would say something about the data.
@@ -507,30 +507,25 @@ class WatchPlan(AnswerPlan):
             refuse_given("a watch without a ledger, which is always asked anew", key=key, afresh=afresh or None)
             account.budget.charge(self.promise, parameter=self.priced_by)
             drawn = draw()
-            if self.asked.how_much:
-                values = self._values(drawn, account.entropy, read)
+            values = self._values(drawn, account.entropy, read)
         else:
-            from dpselect.dataset.kept import KeptTogether  # brings SQLAlchemy
+            from dpselect.dataset.kept import about_values, named_together, values_of  # bring SQLAlchemy
 
-            # A key nobody can have: the watch is another one, and paid again.
-            mark = f"afresh {secrets.token_hex(16)}" if afresh else key
-            question = self.question() if afresh else known_form(book, self.question(), self.question_1(), key=key)
-            names = Loss(epsilon=self.settings.epsilon, delta=self.settings.delta)
-            ledger = KeptTogether(
-                book,
-                question,
-                cost=names,
-                values=Loss(epsilon=self.asked.part) if self.asked.how_much else None,
-                key=mark,
-            )
-            found = ledger.names(draw, read=read, count=count, spent=cost, by=by)
-            drawn, count, cost = found.above, found.count, found.spent
-            if self.asked.how_much:
-                values = self._values(drawn, account.entropy, read, keep=ledger.values)
-            kept = {"recorded": True, "entry": found.entry}
+            question, mark = self._asked_of(book, key=key, afresh=afresh)
+            costs = [cost for cost in self._costs if cost is not None]
+            content = {"count": count, "by": dict(self.noise_entries()), "spent": cost}
+            drawn, found = named_together(book, question, costs=costs, key=mark, draw=draw, read=read, content=content)
+            answer = found.answer
+            count, cost, by = answer["count"], answer["spent"], answer.get("by", content["by"])
+            kept = {"recorded": True, "entry": found.number}
             if found.repeated:
-                before = found.by if found.by != by else None
-                kept |= {"repeats": count, "since": found.since, "drawn_before": before}
+                kept |= {"repeats": count, "since": found.entry.at, "drawn_before": by if by != content["by"] else None}
+            keep = functools.partial(values_of, book, question, cost=costs[-1], key=mark)
+            try:
+                values = self._values(drawn, account.entropy, read, keep=keep)
+            except BaseException as failure:
+                failure.add_note(f"the ledger has the names{about_values(book, self._costs[1])}")
+                raise
         return Watch(
             plan=self,
             noise=noise_of(account.entropy),
@@ -538,7 +533,7 @@ class WatchPlan(AnswerPlan):
             spent=[cost] * count,
             answered=count,
             count=len(drawn),
-            cost=math.nextafter(cost + values.cost, math.inf) if values.cost else cost,
+            cost=upward(Fraction(cost) + Fraction(values.cost)),
             ended=count < len(scope.candidates),
             amounts=values.amounts,
             without_values=values.missing,
@@ -554,6 +549,8 @@ class WatchPlan(AnswerPlan):
         keep: Callable[..., list[float]] | None = None,
     ) -> Values:
         """The values of those named, with noise that is drawn once all names are there; ``keep`` is the ledger's."""
+        if not self.asked.how_much:
+            return Values(None)
         if not named:
             return Values([])
 
@@ -583,7 +580,7 @@ class WatchPlan(AnswerPlan):
             spent=run.spent,
             answered=run.answered,
             count=run.count,
-            cost=math.nextafter(run.cost + values.cost, math.inf) if values.cost else run.cost,
+            cost=upward(Fraction(run.cost) + Fraction(values.cost)),
             ended=run.ended,
             amounts=values.amounts,
             without_values=values.missing,
