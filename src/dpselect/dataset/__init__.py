@@ -11,6 +11,7 @@ from dpselect.dataset.answer import Answer
 from dpselect.dataset.dataset import Dataset
 from dpselect.dataset.peak import Peak, PeakPlan
 from dpselect.dataset.request import WatchRequest
-from dpselect.dataset.watch import Watch, WatchPlan
+from dpselect.dataset.watch import WatchPlan
+from dpselect.dataset.watch_answer import Watch
 
 __all__ = ["Answer", "Dataset", "Peak", "PeakPlan", "Watch", "WatchPlan", "WatchRequest"]

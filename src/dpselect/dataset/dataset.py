@@ -20,7 +20,8 @@ from dpselect.dataset.peak import Peak, PeakPlan
 from dpselect.dataset.peak_planning import plan_peak
 from dpselect.dataset.request import WatchRequest
 from dpselect.dataset.scope import Scope
-from dpselect.dataset.watch import Watch, WatchPlan, plan_watch
+from dpselect.dataset.watch import WatchPlan, plan_watch
+from dpselect.dataset.watch_answer import Watch
 from dpselect.errors import DPSelectWarning, InvalidParameter, SourceError, refuse_given
 from dpselect.mechanisms.mechanism import noise_of
 from dpselect.mechanisms.selection import Goal

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.dataset.budget import refuse_unpayable
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, NothingRead
-from dpselect.ledger import Ledger
-from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog
+from dpselect.ledger import Answered, Ledger
+from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog, places
 from dpselect.ledger.filter import RealisedLedgerFilter
 from dpselect.privacy.loss import Loss
 from dpselect.rounding import added, at_most
@@ -20,6 +20,69 @@ from dpselect.rounding import added, at_most
 SECONDS_BETWEEN_ENTRIES = 60.0
 #: A crash costs at most this part of the budget, and a watch has about so many entries at least.
 _PARTS = 20
+
+
+def named_together(
+    book: Ledger,
+    question: dict[str, Any],
+    *,
+    costs: Sequence[Loss],
+    key: str | None,
+    draw: Callable[[], list[int]],
+    read: Callable[[], Any],
+    content: dict[str, Any],
+) -> tuple[list[int], Answered]:
+    """The places above of a watch about a table, drawn once under one charge, and found from then on.
+
+    ``costs`` are those of the names and, where they are asked for, of the values: where they do not all fit, nothing is
+    charged. ``content`` is what the entry says beside the places: how many were answered, what that cost and how they
+    were drawn. The places are kept as bits, as long whatever they are, so that no write tells of them.
+    """
+    if not book.knows(question, key=key):
+        refuse_unpayable(book, *costs)
+    drawn: list[int] = []
+    count = content["count"]
+
+    def answer() -> dict[str, Any]:
+        drawn.extend(draw())
+        if count > MOST_AT_ONCE:
+            return {"count": count, "spent": content["spent"]}
+        bits = sum(1 << place for place in drawn)
+        return {"first": 0, "ended": True, "bits": f"{bits:0{-(-count // 4)}x}", **content}
+
+    found = book.ask(question, cost=costs[0], draw=answer, key=key, read=read)
+    if not found.repeated:
+        return drawn, found
+    if "first" not in found.answer:
+        raise InvalidParameter(
+            f"this watch was answered (entry {found.number}), with more answers than an entry holds; ask ‹afresh› "
+            "or with another ‹key›, and pay again",
+            parameter="afresh",
+        )
+    return places(found.answer), found
+
+
+def values_of(
+    book: Ledger,
+    question: dict[str, Any],
+    draw: Callable[[], list[float]],
+    *,
+    cost: Loss,
+    key: str | None,
+    read: Callable[[], Any],
+) -> list[float]:
+    """The values of those named by a watch, who are in the ledger by now: drawn once, and found from then on."""
+    found = book.ask({**question, "part": "values"}, cost=cost, draw=lambda: {"amounts": draw()}, key=key, read=read)
+    return list(found.answer["amounts"])
+
+
+def about_values(book: Ledger, cost: Loss | None) -> str:
+    """What the ledger has of the values, where asking for them failed."""
+    held = book.holding
+    if held is None or cost is None:
+        return ""
+    charged = f"ε = {at_most(cost.epsilon)}"
+    return f"; their values are lost and it keeps {charged}" if held.lost else f"; it holds {charged} for their values"
 
 
 class KeptWatch:
@@ -44,8 +107,6 @@ class KeptWatch:
         Whether the questions to come go on after those that were answered, instead of being asked again from the start.
     shown_at_once : bool
         Whether answers are shown before the watch is settled.
-    whole : bool
-        Whether all questions are answered at once, at one price.
     """
 
     def __init__(
@@ -58,7 +119,6 @@ class KeptWatch:
         key: str | None = None,
         onward: bool = False,
         shown_at_once: bool = False,
-        whole: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
         self._book = book
@@ -71,11 +131,10 @@ class KeptWatch:
         #: When the first answer was charged, where that was before now.
         self.since: str | None = None
         self._spent_before = 0.0
-        self._spent_on_values = 0.0
         self._spent_when_repeating = 0.0
         self._settled = self._unwritten = False
         self._kept_at = time.monotonic()
-        if book.total.realised and cost.delta == 0 and not whole:
+        if book.total.realised and cost.delta == 0:
             self.filter = RealisedLedgerFilter(
                 book,
                 question=question,
@@ -137,7 +196,7 @@ class KeptWatch:
 
     def make_ready(self, vector: SparseVector | WholeVector) -> None:
         """Charge what the next questions can cost, before data is touched."""
-        if self.filter is None or self.answers.ended:
+        if self.filter is None or self.answers.ended or isinstance(vector, WholeVector):
             return
         try:
             self.filter.make_ready(vector.watcher)
@@ -187,10 +246,7 @@ class KeptWatch:
         """The values of those named, who are in the ledger by now: drawn once, and found from then on."""
         if self._values is None:
             return []
-        question = {**self._question, "part": "values"}
-        found = self._book.ask(question, cost=self._values, draw=lambda: {"amounts": draw()}, key=self._key, read=read)
-        self._spent_on_values = self._values.epsilon
-        return list(found.answer["amounts"])
+        return values_of(self._book, self._question, draw, cost=self._values, key=self._key, read=read)
 
     def give_up(self, vector: SparseVector | WholeVector, failure: BaseException, *, ended: bool) -> str:
         """Leave the ledger as what was drawn makes it, after a failure, and say what that is.
@@ -201,7 +257,7 @@ class KeptWatch:
         tell of the noise: what is charged stays charged, and nothing is drawn again under it.
         """
         if self._settled:
-            return self._stands() + self._about_values()
+            return self._stands() + about_values(self._book, self._values)
         harmless = self._shown_at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
         if self.filter is None and not self._shown_at_once and not self.answers.ended:
             if isinstance(failure, NothingRead) and self._held.made:
@@ -236,15 +292,6 @@ class KeptWatch:
         delta = f" up to δ = {at_most(self._cost.delta)}" if self._cost.delta else ""
         return f"ε = {at_most(self._cost.epsilon)}{delta}"
 
-    def _about_values(self) -> str:
-        held = self._book.holding
-        if held is None or self._values is None:
-            return ""
-        charged = f"ε = {at_most(self._values.epsilon)}"
-        return (
-            f"; their values are lost and it keeps {charged}" if held.lost else f"; it holds {charged} for their values"
-        )
-
     def _stands(self) -> str:
         count = len(self.answers)
         have = f"the ledger has {count:,} answer{'' if count == 1 else 's'}"
@@ -269,5 +316,4 @@ class KeptWatch:
             run, names = vector.open_run, self.filter.spent
             if run is not None:
                 names = min(self.filter.limit, added([(1, names), (1, run.epsilon)]))
-        extra = self._spent_on_values
-        return added([(1, names), (1, extra)])
+        return names

@@ -1,13 +1,12 @@
-"""Which ones reach the line: what answers would cost and how good they would be, asking for them, the answers."""
+"""Which ones reach the line: what answers would cost and how good they would be, and asking for them."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 from dpselect.composition.filter import Filter
 from dpselect.composition.sparse_vector import SparseVector
 from dpselect.dataset import how_much, rows
-from dpselect.dataset.answer import COARSER, Answer, AnswerPlan
-from dpselect.dataset.budget import NOBODY_REMEMBERS, not_remembered
+from dpselect.dataset.answer import COARSER, AnswerPlan
 from dpselect.dataset.identity import known_form, question_facts
 from dpselect.dataset.identity_1 import watch_1
 from dpselect.dataset.request import WatchRequest
 from dpselect.dataset.scope import Scope
+from dpselect.dataset.watch_answer import Watch
 from dpselect.dataset.watch_run import WatchRun
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import (
@@ -33,7 +32,7 @@ from dpselect.errors import (
     refuse_given,
 )
 from dpselect.mechanisms.catalogue import entry_of
-from dpselect.mechanisms.mechanism import Noise, noise_of
+from dpselect.mechanisms.mechanism import noise_of
 from dpselect.mechanisms.release import LaplaceRelease
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.planning.job import Job
@@ -44,11 +43,10 @@ from dpselect.planning.ways import Rationed
 from dpselect.privacy.family import QueryFamily
 from dpselect.privacy.loss import Loss
 from dpselect.report import watch_words as words
-from dpselect.report.guarantee import Guarantee
-from dpselect.report.record import Entry, Finding, Report, Spending
-from dpselect.report.words import CUT, plural, with_margin
+from dpselect.report.record import Entry
+from dpselect.report.words import plural
 from dpselect.rounding import added, at_most, no_more_than, rounded_up
-from dpselect.tables import BoundedQuery, CuratorReport
+from dpselect.tables import BoundedQuery
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger
@@ -266,16 +264,20 @@ class WatchPlan(AnswerPlan):
 
         ``before`` says how many questions were answered before, and how many of them ⊤.
         """
-        # Values outside the range are cut to it: refusing them would say something about the data.
-        made: Any = self.settings.mechanism(entropy=entropy, outside="clip", filter=filter, before=before)
+        made = self._mechanism(entropy, filter=filter, before=before)
         if self.whole:
             return WholeVector(made, threshold=self.threshold, count=self.settings.count, entropy=entropy)
         return cast("SparseVector", made)
 
+    def _mechanism(self, entropy: Entropy, *, filter: Filter | None = None, before: tuple[int, int] = (0, 0)) -> Any:
+        # Values outside the range are cut to it: refusing them would say something about the data.
+        return self.settings.mechanism(entropy=entropy, outside="clip", filter=filter, before=before)
+
     @functools.cached_property
     def noise(self) -> tuple[str, float, float]:
         """The law, and the scales of the noise of the line, if it has any, and of a question, in the readings' unit."""
-        watcher, unit = self.vector(SYSTEM_ENTROPY).watcher, float(self.unit)
+        made, unit = self._mechanism(SYSTEM_ENTROPY), float(self.unit)
+        watcher = made if self.whole else made.watcher
         *of_line, of_question = watcher.scales
         return entry_of(watcher).noise, sum(of_line) * unit, of_question * unit
 
@@ -289,7 +291,7 @@ class WatchPlan(AnswerPlan):
         """What the usual answers cost, by the names they have in a record, where that is known and differs."""
         if self.settings.one_by_one is None or isinstance(self.settings.way, Rationed):
             return {}
-        watcher = self.vector(SYSTEM_ENTROPY).watcher
+        watcher = self._mechanism(SYSTEM_ENTROPY).watcher
         return {
             "epsilon_without_crossing": float(watcher.loss(below=self.questions, above=0)),
             "epsilon_of_a_crossing": float(watcher.loss(below=self.gap - 1, above=1)),
@@ -383,6 +385,18 @@ class WatchPlan(AnswerPlan):
         """The plan as plain values, ready for JSON."""
         return [self.to_dict()]
 
+    @property
+    def _costs(self) -> tuple[Loss, Loss | None]:
+        """The most that the names may cost, and the values where they are asked for."""
+        names = Loss(epsilon=self.settings.epsilon, delta=self.settings.delta)
+        return names, Loss(epsilon=self.asked.part) if self.asked.how_much else None
+
+    def _asked_of(self, book: Ledger, *, key: str | None, afresh: bool) -> tuple[dict[str, Any], str | None]:
+        """The question as the ledger knows it, and what tells it from the same one asked before."""
+        if afresh:  # a key nobody can have: the watch is another one, and paid again
+            return self.question(), f"afresh {secrets.token_hex(16)}"
+        return known_form(book, self.question(), self.question_1(), key=key), key
+
     def start(
         self,
         entropy: Entropy | None = None,
@@ -425,18 +439,15 @@ class WatchPlan(AnswerPlan):
             return WatchRun(self.vector(source))
         from dpselect.dataset.kept import KeptWatch  # brings SQLAlchemy
 
-        # A key nobody can have: the watch is another one, and paid again.
-        mark = f"afresh {secrets.token_hex(16)}" if afresh else key
-        question = self.question() if afresh else known_form(book, self.question(), self.question_1(), key=key)
+        question, mark = self._asked_of(book, key=key, afresh=afresh)
         kept = KeptWatch(
             book,
             question,
-            cost=Loss(epsilon=self.settings.epsilon, delta=self.settings.delta),
-            values=Loss(epsilon=self.asked.part) if self.asked.how_much else None,
+            cost=self._costs[0],
+            values=self._costs[1],
             key=mark,
             onward=onward,
             shown_at_once=shown_at_once,
-            whole=self.whole,
             by=dict(self.noise_entries()),
         )
         run = WatchRun(self.vector(source, filter=kept.filter, before=kept.answers.before), kept=kept)
@@ -466,35 +477,93 @@ class WatchPlan(AnswerPlan):
         self.insist(anyway=anyway)
         account = scope.account
         read = functools.cache(lambda: rows.read(scope, progress=progress))
+        if self.whole:
+            return replace(
+                self._ask_together(scope, read, key=key, afresh=afresh), examine=lambda: read().curator_report
+            )
         run = self._begin(account.entropy, book=account.book, key=key, afresh=afresh)
-        if isinstance(run.vector, WholeVector):
-            run.vector.all_values = lambda: read().values
-        values = Values(None)
         with run.abandoned_with_care():
             while run.answered < len(scope.candidates) and run.can_ask:
                 run.ask(0.0 if run.repeating else read().values[run.answered].item())
             run.ended = run.answered < len(scope.candidates)
             run.settle(ended=True)
-            if self.asked.how_much:
-                values = self._values(run, read)
+            keep = None if run.kept is None else run.kept.values
+            values = self._values(run.above, account.entropy, read, keep=keep)
         return replace(self.answer(run, values), examine=lambda: read().curator_report)
 
-    def _values(self, run: WatchRun, read: Callable[[], BoundedQuery]) -> Values:
-        """The values of those named, with noise that is drawn once all names are there."""
-        named, account = run.above, cast("Scope", self.scope).account
+    def _ask_together(self, scope: Scope, read: Callable[[], BoundedQuery], *, key: str | None, afresh: bool) -> Watch:
+        """All answers at one price: charged, read, drawn once and settled, as a peak is."""
+        account, book, made = scope.account, scope.account.book, self._mechanism(scope.account.entropy)
+        count, cost = min(self.settings.count, len(scope.candidates)), float(made.epsilon(self.settings.count))
+
+        def draw() -> list[int]:
+            # Values outside the range are cut to it: refusing them would say something about the data.
+            found = made.release(read().values[:count], entropy=account.entropy, outside="clip")
+            above = found.above if self.settings.at_once else found.values >= self.threshold
+            return [int(place) for place in above.nonzero()[0]]
+
+        kept: dict[str, Any] = {}
+        if book is None:
+            refuse_given("a watch without a ledger, which is always asked anew", key=key, afresh=afresh or None)
+            account.budget.charge(self.promise, parameter=self.priced_by)
+            drawn = draw()
+            values = self._values(drawn, account.entropy, read)
+        else:
+            from dpselect.dataset.kept import about_values, named_together, values_of  # bring SQLAlchemy
+
+            question, mark = self._asked_of(book, key=key, afresh=afresh)
+            costs = [cost for cost in self._costs if cost is not None]
+            content = {"count": count, "by": dict(self.noise_entries()), "spent": cost}
+            drawn, found = named_together(book, question, costs=costs, key=mark, draw=draw, read=read, content=content)
+            answer = found.answer
+            count, cost, by = answer["count"], answer["spent"], answer.get("by", content["by"])
+            kept = {"recorded": True, "entry": found.number}
+            if found.repeated:
+                kept |= {"repeats": count, "since": found.entry.at, "drawn_before": by if by != content["by"] else None}
+            keep = functools.partial(values_of, book, question, cost=costs[-1], key=mark)
+            try:
+                values = self._values(drawn, account.entropy, read, keep=keep)
+            except BaseException as failure:
+                failure.add_note(f"the ledger has the names{about_values(book, self._costs[1])}")
+                raise
+        return Watch(
+            plan=self,
+            noise=noise_of(account.entropy),
+            above=drawn,
+            spent=[cost] * count,
+            answered=count,
+            count=len(drawn),
+            cost=added([(1, cost), (1, values.cost)]),
+            ended=count < len(scope.candidates),
+            amounts=values.amounts,
+            without_values=values.missing,
+            **kept,
+        )
+
+    def _values(
+        self,
+        named: list[int],
+        entropy: Entropy,
+        read: Callable[[], BoundedQuery],
+        *,
+        keep: Callable[..., list[float]] | None = None,
+    ) -> Values:
+        """The values of those named, with noise that is drawn once all names are there; ``keep`` is the ledger's."""
+        if not self.asked.how_much:
+            return Values(None)
         if not named:
             return Values([])
 
         def draw() -> list[float]:
-            drawn = how_much.draw(self.release(len(named)), read().values[named], entropy=account.entropy)
+            drawn = how_much.draw(self.release(len(named)), read().values[named], entropy=entropy)
             return [one * float(self.unit) for one in drawn]
 
-        if run.kept is None:
+        if keep is None:
             return Values(draw(), cost=self.asked.part)
         if len(named) > MOST_VALUES:  # known before they are drawn: that drawn ones are refused would tell of them
             return Values(None, missing="they are more than an entry of the ledger holds")
         try:
-            return Values(run.kept.values(draw, read=read))
+            return Values(keep(draw, read=read), cost=self.asked.part)
         except BudgetExhausted:  # the names stand
             return Values(None, missing="others have used what was left in the ledger")
 
@@ -530,218 +599,6 @@ def _will_do(job: Job, ways: Sequence[str], epsilon: float) -> bool:
             if is_useful(Plan.made(job, name, epsilon=epsilon, passes=60).prediction):
                 return True
     return False
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Watch(Answer):
-    """What a watch has answered, what it cost and how good such answers are expected to be.
-
-    Attributes
-    ----------
-    above : list of int
-        Places, from 0, of the questions answered ⊤; :attr:`labels` has their names.
-    count : int
-        How many were answered ⊤.
-    amounts : list of float, optional
-        Their values with noise, in the readings' unit, where they were asked for; each within ``margin`` of the truth
-        95 times of 100.
-    without_values : str
-        Why the values are missing, where they were asked for.
-    spent : list of float
-        ε spent after each answer.
-    cost : float
-        What all of it cost, rounded up.
-    answered : int
-        How many questions were answered.
-    ended : bool
-        Whether the budget ended before the questions did.
-    noise : {"private", "reproducible"}
-        Whether the noise can be repeated by someone who knows a seed.
-    recorded, entry, repeats, since
-        Whether a ledger has the answers, the number of the entry, how many answers it had before, and since when.
-    drawn_before : dict, optional
-        How the answers that are repeated were drawn, where that is not as planned now.
-    run : WatchRun, optional
-        What asked the questions, where that was one by one.
-    """
-
-    plan: WatchPlan
-    noise: Noise
-    above: list[int]
-    spent: list[float]
-    answered: int
-    count: int
-    cost: float
-    ended: bool = False
-    amounts: list[float] | None = None
-    without_values: str = ""
-    recorded: bool = False
-    entry: int | None = None
-    repeats: int = 0
-    since: str | None = None
-    drawn_before: dict[str, str] | None = None
-    run: WatchRun | None = None
-    examine: Callable[[], CuratorReport] | None = None
-
-    def __repr__(self) -> str:
-        return f"<Watch {self.count} of {self.answered} above {self.plan.line}>"
-
-    @property
-    def margin(self) -> float | None:
-        """The values lie within this of the truth 95 times of 100, in the readings' unit; None without values."""
-        return self.plan.margin_of(self.count) if self.amounts else None
-
-    @property
-    def clearly_below(self) -> tuple[int, ...]:
-        """Places of those named whose released value lies below the line by more than its margin."""
-        line, within = self.plan.threshold * float(self.plan.unit), self.margin or 0.0
-        return tuple(place for place, one in zip(self.above, self.amounts or (), strict=False) if one + within < line)
-
-    @property
-    def repeated(self) -> bool:
-        """Whether every answer is one that the ledger had."""
-        return self.repeats >= self.answered > 0
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The names of what was answered above."""
-        return tuple(self.name(place) for place in self.above)
-
-    def name(self, place: int) -> str:
-        """What question ``place`` is called."""
-        scope = self.plan.scope
-        return f"question {place + 1}" if scope is None else scope.candidates.labels[place]
-
-    @property
-    def exhaustion(self) -> str:
-        """What to say where the budget ended first."""
-        return (
-            f"budget exhausted: ε = {at_most(self.cost)} of {at_most(self.plan.budget)} spent after "
-            f"{self.answered:,} answers; the next question does not fit and was not asked"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """How it ended, as plain values."""
-        plan, weakness = self.plan, self.plan.weakness
-        kept: dict[str, Any] = {}
-        if self.recorded:
-            kept = {"ledger_entry": self.entry, "repeated": self.repeats}
-        elif self.noise != "reproducible":
-            kept = {"ledger": self._unrecorded}
-        drawn = self.drawn_before
-        return {
-            **plan.asked_about(),
-            "stopped": "budget exhausted" if self.ended else "end of input",
-            "questions": self.answered,
-            "above": self.count,
-            **({} if self.amounts is None else {"amounts": self.amounts, "amount_margin": self.margin}),
-            **({"clearly_below": [self.name(one) for one in self.clearly_below]} if self.amounts else {}),
-            "spent": self.cost,
-            "budget": plan.shown_budget,
-            "noise": self.noise,
-            **(plan.noise_chosen() if drawn is None or not self.repeated else {}),
-            **({} if drawn is None else {"drawn_before": drawn}),
-            **kept,
-            **({} if weakness is None else {"note": weakness}),
-        }
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Each verdict, which says whether it is private at all, and then how the watch ended."""
-        tops = set(self.above)
-        for place in range(self.answered):
-            verdict = {"period": self.name(place), "answer": "above" if place in tops else "below"}
-            yield {**verdict, "spent": self.spent[place], "noise": self.noise}
-        yield self.to_dict()
-
-    @property
-    def _unrecorded(self) -> str:
-        scope = self.plan.scope
-        return NOBODY_REMEMBERS if scope is None else not_remembered(scope.account.budget)
-
-    def as_report(self) -> Report:
-        """The answers for people."""
-        plan, scope = self.plan, self.plan.scope
-        listed, listed_as = self._listed()
-        answer = f"{self.count:,} of {self.answered:,} {plural(plan.period)}"
-        if self.ended and self.answered:
-            answer = f"{self.count:,} of the first {self.answered:,} {plural(plan.period)}; the rest was not asked"
-        found = Finding(
-            question=plan.asked_in_words,
-            answer=answer,
-            listed=listed,
-            listed_as=listed_as,
-            details=tuple(self._details()),
-            spending=Spending(
-                # The values are drawn after the last answer, and their share belongs to what is shown.
-                spent=(*self.spent[:-1], max(self.spent[-1], self.cost)) if self.amounts else tuple(self.spent),
-                above=tuple(self.above),
-                budget=plan.budget,
-                first=self.name(0),
-                last=self.name(max(0, self.answered - 1)),
-                labels=() if scope is None else tuple(scope.candidates.labels),
-            ),
-        )
-        drawn = words.drawn(
-            plan.noise_entries(), plan.reason, before=self.drawn_before, repeated=self.repeats, answered=self.answered
-        )
-        return Report(
-            title=f"When is {plan.line} crossed?",
-            findings=(found,),
-            guarantee=Guarantee(
-                epsilon=plan.budget,
-                delta=plan.settings.delta,
-                neighbours="declared" if scope is None else scope.facts.neighbours,
-                noise=self.noise,
-            ),
-            parameters=(
-                *plan.asked_entries(),
-                *drawn,
-                *(() if not self.recorded else (("Ledger entry", f"{self.entry:,}"),)),
-            ),
-            notes=tuple(self._notes()),
-            made=datetime.now(UTC).astimezone(),
-        )
-
-    def _listed(self) -> tuple[tuple[str, ...], str]:
-        """Those above, with their values where they have any, and what stands over the list."""
-        if not self.amounts:
-            return self.labels, "Above"
-        within, below = self.margin or 0.0, set(self.clearly_below)
-        reach = self.plan.with_unit(with_margin(0.0, within).partition(" ± ")[2])
-        marked = [place in below for place in self.above]
-        return words.listed(self.labels, self.amounts, within=within, marked=marked), f"Above, each ± {reach}"
-
-    def _details(self) -> Iterator[Entry]:
-        plan = self.plan
-        if plan.asked.how_much and self.above:
-            yield "How much", CUT if self.amounts else f"not given: {self.without_values}"
-        if self.clearly_below:
-            yield "Marked *", "value below the line by more than its ±: probably named by noise"
-        if self.ended:
-            yield "Not asked", f"everything from {self.name(self.answered)} on: the budget ended"
-        yield "Cost of these answers", f"ε = {at_most(self.cost)} of {at_most(plan.budget)}"
-        if self.drawn_before is None or not self.repeated:
-            yield from plan.expected_entries()
-
-    def _notes(self) -> Iterator[str]:
-        plan, scope = self.plan, self.plan.scope
-        yield "Near the line an answer may fall on the wrong side: that is what protects people."
-        if not plan.useful:
-            yield "Asked for although this is hardly better than a guess: do not build on these answers."
-        if scope is None or scope.facts.is_series:
-            yield "The curator vouches for what one person can change."
-        if scope is not None:
-            yield from scope.cautions
-        if self.repeats:
-            otherwise = self.drawn_before is not None
-            yield from words.repeated_answers(
-                repeated=self.repeats, answered=self.answered, since=self.since, otherwise=otherwise
-            )
-        if not self.recorded:
-            yield "The budget holds for this command alone: earlier answers from the same data add to it."
-            yield words.into_the_sum(noise=self.noise, cost=self.cost, budget=plan.budget, delta=plan.settings.delta)
-            if self.noise != "reproducible":
-                yield self._unrecorded
 
 
 def plan_watch(
