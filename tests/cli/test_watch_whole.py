@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dpselect as dp
-from dpselect.dataset import Dataset, Line
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset import Dataset, WatchRequest
+from dpselect.dataset.watch import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
@@ -77,8 +77,7 @@ def test_one_charge_one_draw_and_found_again(series: Path, tmp_path: Path, total
     assert charged == total.price(dp.Loss(epsilon=plan.settings.epsilon))
     again = opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10)).ask()
     assert again.above == found.above
-    assert again.kept is not None
-    assert again.kept.repeated == DAYS
+    assert again.repeats == DAYS
     assert book.balance().charged == charged
     # The same line by other means is another question, and paid.
     if total.kind == "pure":
@@ -155,7 +154,7 @@ def test_a_plan_in_a_file_fits_other_numbers_of_days(series: Path, tmp_path: Pat
 def test_questions_one_by_one_are_refused(series: Path) -> None:
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
     made = opened(series).plan(**WITHIN, budget=1)
-    for line in (Line(threshold=Fraction(1, 2), budget=1, mechanism="set"), Line(plan=made.settings)):
+    for line in (WatchRequest(threshold=Fraction(1, 2), budget=1, mechanism="set"), WatchRequest(plan=made.settings)):
         with pytest.raises(InvalidParameter, match="one by one"):
             plan_watch(family, line, questions=9)
     budgeted = opened(series, total=1)
@@ -192,8 +191,7 @@ def test_a_year_of_hours_is_found_again(tmp_path: Path) -> None:
     first, again = (
         dp.Dataset(tmp_path / "hours.csv", **facts).plan(**asked, mechanism="set").ask(anyway=True) for _ in range(2)
     )
-    assert again.kept is not None
-    assert again.kept.repeated == hours
+    assert again.repeats == hours
     assert again.above == first.above
     assert len(first.above) > 1000
     assert [one.answer["above"] for one in history(book)] == [len(first.above)]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dpselect import QueryFamily
-from dpselect.dataset import Line
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset import WatchRequest
+from dpselect.dataset.watch import plan_watch
 from dpselect.ledger import Ledger, Total
 
 _where = Path(__file__).with_name("test_many_processes.py")
@@ -71,7 +71,7 @@ def test_a_watch_repeats_what_it_showed_and_is_charged_for_it(made: Ledger, plac
     processes.check(place, shown, TOTAL)
     assert len(shown) > 20
     out = {line["question"]: line["answer"] for line in shown}
-    line = Line(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
+    line = WatchRequest(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
     plan = plan_watch(QueryFamily(lower=0, upper=1, sensitivity=1e-4), line, questions=40)
     for step in range(steps + 1):
         watch = plan.start(book=made, key=str(step))

@@ -193,6 +193,21 @@ class TestReplacedFile:
         with Ledger.open(file) as unaware:
             assert not unaware.verify(anchor=anchor).holds
 
+    def test_every_one_of_several_anchors_is_looked_at(self, on_disk: Ledger, file: Path) -> None:
+        """The last of them may be reached by a copy that was written on, without what the first one stands for."""
+        on_disk.close()
+        shutil.copy2(file, file.with_suffix(".old"))
+        on_disk.ask({"question": 1}, cost=1.0, draw=lambda: "x")
+        lost = str(on_disk.balance().anchor)
+        on_disk.close()
+        file.with_suffix(".old").replace(file)
+        with Ledger.open(file) as unaware:
+            unaware.ask({"question": 2}, cost=1.0, draw=lambda: "x")
+            unaware.ask({"question": 3}, cost=1.0, draw=lambda: "x")
+            reached = str(unaware.balance().anchor)
+        Ledger.open(file, anchor=[reached]).close()
+        assert "older copy" in refused_line(lambda: Ledger.open(file, anchor=[lost, reached]))
+
     def test_older_content_copied_into_the_same_file_is_refused(self, on_disk: Ledger, file: Path) -> None:
         on_disk.ask({"question": 1}, cost=1.0, draw=lambda: "x")
         on_disk.close()

@@ -145,11 +145,11 @@ def ask_one(ledger: Ledger, log: Log, step: int) -> None:
 def watch_three(ledger: Ledger, log: Log, step: int) -> None:
     """A watch that shows each answer as soon as it is in the ledger."""
     from dpselect import QueryFamily
-    from dpselect.dataset import Line
-    from dpselect.dataset.watch_plan import plan_watch
+    from dpselect.dataset import WatchRequest
+    from dpselect.dataset.watch import plan_watch
 
     family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
-    line = Line(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
+    line = WatchRequest(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
     watch = plan_watch(family, line, questions=40).start(book=ledger, key=str(step))
     before = 0.0
     for number, value in enumerate((0.0, 1.0, 0.0)):

@@ -377,8 +377,8 @@ FAULTS: list[Fault] = [
     fault(
         "the shift has one move per question",
         GAUSSIAN,
-        "most = relative_shift(check_family(family).monotone) * family.sensitivity",
-        "most = check_family(family).sensitivity",
+        "most = relative_shift(self.family.monotone) * self.family.sensitivity",
+        "most = self.family.sensitivity",
         f"{EXACT}::test_questions_that_move_against_each_other_need_both_moves_in_the_shift",
         quick=True,
     ),
@@ -605,8 +605,8 @@ FAULTS: list[Fault] = [
     fault(
         "a peak is charged once its rows are read",
         "dataset/peak.py",
-        "        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
-        "        read()\n        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
+        "            account.budget.charge(self.promise, parameter=self.priced_by)\n",
+        "            read()\n            account.budget.charge(self.promise, parameter=self.priced_by)\n",
         f"{DATASET}::test_a_failed_reading_is_counted_since_it_was_charged_before",
     ),
     fault(
@@ -655,8 +655,8 @@ FAULTS: list[Fault] = [
     fault(
         "a question asked afresh is the one asked before",
         LEDGER,
-        "        body = written(\"question\", question)\n        mark = secrets.token_hex(32) if",
-        "        body, afresh = written(\"question\", question), False\n        mark = secrets.token_hex(32) if",
+        '        body = written("question", question)\n        mark = secrets.token_hex(32) if',
+        '        body, afresh = written("question", question), False\n        mark = secrets.token_hex(32) if',
         f"{STORE}::TestSameQuestion::test_afresh_or_with_another_key_it_is_paid_again",
     ),
     fault(

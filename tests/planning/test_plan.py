@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from dpselect import GaussianNoisyMax, PermuteAndFlip, QueryFamily
 from dpselect.composition import SparseVector
 from dpselect.errors import InvalidParameter, SourceError, StateRefused
 from dpselect.planning import Job, Plan, load_plan
-from dpselect.planning.ways import SETS, WAYS, GaussianByHand, OneShot, Rationed
+from dpselect.planning.ways import SETS, WAYS, GaussianByHand, OneShot, Rationed, equal_part
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
 
@@ -136,3 +137,8 @@ def test_the_mechanism_is_the_one_that_was_planned():
     assert isinstance(plan_for("gaussian-noisy-max").mechanism(), GaussianNoisyMax)
     vector = plan_for("sparse-kept-clipped").mechanism()
     assert (vector.watcher.family.lower, vector.watcher.family.upper) == pytest.approx((0.4, 0.7))
+
+
+@given(whole=st.floats(1e-9, 1e9), parts=st.integers(1, 1000))
+def test_equal_parts_never_come_to_more_than_the_whole(whole, parts):
+    assert Fraction(equal_part(whole, parts)) * parts <= Fraction(whole)

@@ -99,7 +99,7 @@ def describe(
     if kept.write is None and kept.accept:
         raise InvalidParameter("‹accept› needs ‹write›, the data-set file that takes the guesses", parameter="write")
     with screen.progress("Looking at the rows") as move:
-        found = look(standard_input(table.delimiter) if data == "-" else data, progress=move, **facts)
+        found = look(standard_input(table.delimiter) if data == "-" else data, facts, progress=move)
     next_command = None
     if data != "-" and (kept.write is None or (found.guessed and not kept.accept)):
         typed = changes if categories.categories is None else changes | {"categories": categories.categories}

@@ -18,7 +18,8 @@ from dpselect.errors import InvalidParameter, SourceError, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
 
 if TYPE_CHECKING:
-    from dpselect.dataset import Answer, Known
+    from dpselect.dataset import Answer
+    from dpselect.dataset.known import Known
     from dpselect.noise.entropy import Entropy
     from dpselect.privacy.family import QueryFamily
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dpselect.composition.sparse_vector import SparseVector
 from dpselect.dataset.budget import refuse_unpayable
+from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, NothingRead
+from dpselect.ledger import Ledger
+from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog
+from dpselect.ledger.filter import RealisedLedgerFilter
 from dpselect.privacy.loss import Loss
-from dpselect.rounding import at_most
-
-if TYPE_CHECKING:
-    from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.dataset.whole import WholeVector
-    from dpselect.ledger import Ledger
-    from dpselect.ledger.filter import RealisedLedgerFilter
+from dpselect.rounding import added, at_most
 
 #: Answers that are shown at once are in the ledger before they are shown, unless the last entry is younger than this.
 SECONDS_BETWEEN_ENTRIES = 60.0
@@ -63,9 +61,6 @@ class KeptWatch:
         whole: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
-        from dpselect.ledger.answer_log import AnswerLog
-        from dpselect.ledger.filter import RealisedLedgerFilter
-
         self._book = book
         self._shown_at_once = shown_at_once
         self._question, self._cost, self._values, self._key = question, cost, values, key
@@ -158,8 +153,6 @@ class KeptWatch:
 
     def add(self, above: bool, name: str | int | None = None) -> None:
         """An answer that was drawn; where it is shown at once, it is in the ledger when this returns, or soon."""
-        from dpselect.ledger.answer_log import MOST
-
         self.answers.add(above, name)
         self._next += 1
         if self.filter is None:
@@ -171,8 +164,6 @@ class KeptWatch:
 
     def settle(self, vector: SparseVector | WholeVector, *, ended: bool) -> None:
         """Down to what the answers cost; ``ended`` says that there is nothing more to ask, now or later."""
-        from dpselect.ledger.answer_log import MOST_AT_ONCE
-
         if self.filter is not None and self.filter.stretches.uncertain:
             return  # all that was reserved stays charged; started again, the watch goes on from what the ledger has
         already = self.answers.ended
@@ -277,6 +268,6 @@ class KeptWatch:
         else:
             run, names = vector.open_run, self.filter.spent
             if run is not None:
-                names = min(self.filter.limit, math.nextafter(names + run.epsilon, math.inf))
+                names = min(self.filter.limit, added([(1, names), (1, run.epsilon)]))
         extra = self._spent_on_values
-        return math.nextafter(names + extra, math.inf) if extra else names
+        return added([(1, names), (1, extra)])

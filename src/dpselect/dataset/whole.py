@@ -6,20 +6,18 @@ import operator
 import threading
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import BudgetExhausted, StateRefused
 from dpselect.mechanisms.mechanism import Noise, noise_of
+from dpselect.mechanisms.release import GaussianRelease
 from dpselect.mechanisms.run import Verdict
 from dpselect.mechanisms.set_above_threshold import SetAboveThreshold
+from dpselect.noise.entropy import Entropy
 from dpselect.ownership import owned_here, process
-
-if TYPE_CHECKING:
-    from dpselect.mechanisms.release import GaussianRelease
-    from dpselect.noise.entropy import Entropy
 
 
 class WholeVector:

@@ -106,7 +106,7 @@ FAULTS = [
     ),
     fault(
         "what is left is rounded up",
-        "composition/exact_sum.py",
+        "rounding.py",
         "round_down(max(0, in_units(limit) - units))",
         "round_up(max(0, in_units(limit) - units))",
         "tests/composition/test_odometer.py::test_what_is_left_is_rounded_down_and_fits",
@@ -204,7 +204,7 @@ FAULTS = [
     ),
     fault(
         "a kept threshold is allowed with every filter",
-        "composition/paid_runs.py",
+        "composition/sparse_vector.py",
         "and not self._filter.covers_kept_threshold:",
         "and False:",
         "tests/composition/test_sparse_vector.py::TestInput::test_contradictory_settings_are_refused",
@@ -274,7 +274,7 @@ FAULTS = [
     ),
     fault(
         "a closed sparse vector answers",
-        "composition/paid_runs.py",
+        "composition/sparse_vector.py",
         '        if not self._open:\n            raise StateRefused("this sparse vector is closed',
         '        if False:\n            raise StateRefused("this sparse vector is closed',
         "tests/composition/test_edges.py::test_a_closed_sparse_vector_says_so_whatever_is_asked_of_it",

@@ -8,9 +8,17 @@ FAULTS = [
     fault(
         "a whole set is drawn anew for each question",
         "dataset/whole.py",
-        "            if self._above is None:\n",
-        "            if True:\n",
+        "above = self._above if self._above is not None else self._draw(",
+        "above = self._draw(",
         "tests/dataset/test_one_draw.py::test_all_answers_of_a_whole_set_come_from_one_draw",
+        also=(("dataset/whole.py", "if self._above is None: self._above = above", "self._above = above"),),
+    ),
+    fault(
+        "a whole set that a handler drew is drawn over",
+        "dataset/whole.py",
+        "if self._above is None: self._above = above",
+        "self._above = above",
+        "tests/attacks/test_budget_in_memory.py::test_a_handler_that_asks_at_any_line_sees_one_set_and_no_more_places_than_are_paid_for",
     ),
     fault(
         "values of a watch cost the whole budget once more",
@@ -70,10 +78,10 @@ FAULTS = [
     ),
     fault(
         "parts of a budget come to more than the whole",
-        "dataset/how_much.py",
-        "else math.nextafter(part, 0.0)",
-        "else part",
-        "tests/dataset/test_one_draw.py::test_equal_parts_never_come_to_more_than_the_whole",
+        "planning/ways.py",
+        "return math.nextafter(part, 0.0)",
+        "return part",
+        "tests/planning/test_plan.py::test_equal_parts_never_come_to_more_than_the_whole",
     ),
     fault(
         "values outside the range stop the answer",
@@ -140,9 +148,9 @@ FAULTS = [
     ),
     fault(
         "each of several names costs all of epsilon",
-        "dataset/peak_plan.py",
-        "each = values_named.share(whole, (2 if how_much else 1) * number)",
-        "each = values_named.share(whole, 2 if how_much else 1)",
+        "planning/ways.py",
+        "Promise.of(job, epsilon=equal_part(epsilon, job.top))",
+        "Promise.of(job, epsilon=epsilon)",
         "tests/dataset/test_everyday.py::test_all_parts_together_cost_no_more_than_asked",
     ),
     fault(
@@ -175,16 +183,16 @@ FAULTS = [
     ),
     fault(
         "the names of a peak leave out their order in a question",
-        "dataset/peak_plan.py",
-        'hashlib.sha256("\\n".join(self.scope.candidates.labels).encode()).hexdigest()',
+        "dataset/identity.py",
+        'hashlib.sha256("\\n".join(labels).encode()).hexdigest()',
         '"labels"',
         "tests/dataset/test_one_draw.py::test_other_names_are_another_question",
     ),
     fault(
         "the line is no part of a watch's question",
         "dataset/watch_plan.py",
-        '            "threshold": self.threshold,\n            "noise": "set"',
-        '            "noise": "set"',
+        '            threshold=float(f"{self.threshold * float(self.unit):.12g}"),\n',
+        "",
         "tests/dataset/test_one_draw.py::test_lines_that_are_shown_alike_are_two_questions",
     ),
 ]

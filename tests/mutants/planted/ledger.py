@@ -59,14 +59,14 @@ FAULTS = [
         "what is spent is rounded to nearest",
         "ledger/amounts.py",
         "return upward(Fraction(units, per_one))",
-        "return units / per_one",
+        "return float(Fraction(units, per_one))",
         "tests/ledger/test_amounts.py::test_what_is_shown_as_spent_is_not_below_and_as_left_not_above",
     ),
     fault(
         "what is left is rounded to nearest",
         "ledger/amounts.py",
         "return downward(Fraction(max(0, units), per_one))",
-        "return max(0, units) / per_one",
+        "return float(Fraction(max(0, units), per_one))",
         "tests/ledger/test_amounts.py::test_what_is_shown_as_spent_is_not_below_and_as_left_not_above",
     ),
     fault(
@@ -177,8 +177,8 @@ FAULTS = [
     fault(
         "a ledger may be open to other users",
         "ledger/database.py",
-        "    if found.st_mode & 0o077 and",
-        "    if False and",
+        "if found.st_mode & 0o077 and not",
+        "if False and not",
         "tests/ledger/test_store.py::TestOpening::test_its_files_are_its_owners_alone",
     ),
     fault(
@@ -321,5 +321,12 @@ FAULTS = [
         "",
         "tests/ledger/test_faults.py::TestReplacedFile::test_an_older_copy_is_refused_by_its_anchor",
         also=(("ledger/store.py", "book.seen = last or book.seen", "pass"),),
+    ),
+    fault(
+        "of several anchors given at opening only the last is looked at",
+        "ledger/store.py",
+        "            found.require(kept)\n",
+        "",
+        "tests/ledger/test_faults.py::TestReplacedFile::test_every_one_of_several_anchors_is_looked_at",
     ),
 ]
