@@ -226,6 +226,16 @@ class Question:
             raise refuse("upper", self.upper, f"above lower = {self.lower!r}")
 
 
+def _counted(questions: Iterable[Question]) -> Counter[Question]:
+    """How often each question was asked; the same object many times over is compared once."""
+    asked = list(questions)
+    objects = {id(question): question for question in asked}
+    found: Counter[Question] = Counter()
+    for place, number in Counter(map(id, asked)).items():
+        found[objects[place]] += number
+    return found
+
+
 def mixed_run_loss(
     *,
     sensitivity: float,
@@ -244,7 +254,7 @@ def mixed_run_loss(
     >>> float(loss.value.round(5))
     0.02616
     """
-    sides = Counter(below), Counter(above)
+    sides = _counted(below), _counted(above)
     asked = [(side, question) for side, counted in enumerate(sides) for question in counted]
     if not asked:
         raise InvalidParameter("a run must hold at least one question; got none")
