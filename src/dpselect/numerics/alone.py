@@ -32,6 +32,7 @@ from dpselect.numerics.strip import swelling_of_one as swelling
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _LOG_2 = math.log(2.0)
+_UNITS_OF_PULL, _UNITS_OF_LEFT = 8000.0 * U, LEFT_UNITS * U
 #: From this count·y² on, squares are subtracted before they are rounded: before, it makes no difference.
 _MUCH = 2.0**30
 
@@ -139,7 +140,8 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     x_there = x + away
     height = 0.5 * a * a - away * (x + 0.5 * away)
     units = len(factors) + 6.0
-    heights, leans = units * (0.5 * a * a + abs(away) * (abs(x) + abs(away))) * U, 8000.0 * U * abs(x_there)
+    units_of_bound, units_of_log = 200.0 + units, 2.0 * LOG_CDF_UNITS + units
+    heights, leans = units * (0.5 * a * a + abs(away) * (abs(x) + abs(away))) * U, _UNITS_OF_PULL * abs(x_there)
     lean, rise, rises, brackets = -x_there, 0.0, 0.0, []
     for (count, (slope, _), (offset, _), shift, slack), (base, log_cdf_at_peak, h_at_peak) in zip(
         factors, points, strict=True
@@ -155,20 +157,20 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         # How far all of this may be off, as in strip.
         blur = U * (2.0 * abs(y) + 4.0 * abs(moves)) + slack + LEFT_OFF * (steep * abs(x_there) + abs(offset))
         if y > 0.0:
-            off = half * (U * (200.0 + units + 20.0 * y * y) + 10.0 * (1.0 + y) * blur)
-            pull_off = pull * (8000.0 * U + (31.0 + y) * blur) + count * TINY
+            off = half * (U * (units_of_bound + 20.0 * y * y) + 10.0 * (1.0 + y) * blur)
+            pull_off = pull * (_UNITS_OF_PULL + (31.0 + y) * blur) + count * TINY
         else:
-            off = half * (U * (200.0 + units) + 10.0 * blur)
-            pull_off = pull * (8000.0 * U + 31.0 / (1.0 - y) * blur) + count * TINY
+            off = half * (U * units_of_bound + 10.0 * blur)
+            pull_off = pull * (_UNITS_OF_PULL + 31.0 / (1.0 - y) * blur) + count * TINY
         if base < DEEP and y < -1.0 and count * base * base > _MUCH:
             climb = deep_rise(base, moves)
             off += unsure_deep_rise(base, moves, blur, units)
         else:
             climb = log_cdf - log_cdf_at_peak
             if climb < 0.0:
-                off += U * (2.0 - (2.0 * LOG_CDF_UNITS + units) * log_cdf) + 2.0 * h * blur
+                off += U * (2.0 - units_of_log * log_cdf) + 2.0 * h * blur
             else:
-                off += U * (2.0 - (2.0 * LOG_CDF_UNITS + units) * log_cdf_at_peak) + 2.0 * h_at_peak * blur
+                off += U * (2.0 - units_of_log * log_cdf_at_peak) + 2.0 * h_at_peak * blur
         height += count * (bound + climb)
         heights += count * off
         lean += pull * slope
@@ -189,7 +191,7 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         most = abs(translation) * ((abs(x_there) + a) * bell + wide)
         for rest, (shift, count, slope, y, h, half) in zip(left, brackets, strict=True):
             flat = (h + TINY) * bell + abs(slope) * wide
-            part = LEFT_UNITS * U * (shift + abs(slope * translation)) * flat
+            part = _UNITS_OF_LEFT * (shift + abs(slope * translation)) * flat
             if rest != 0.0:
                 tangent = max((y + slope * lean) / (1.0 + slope * slope), LEAST_TANGENT)
                 tilt = lean - slope * tangent
@@ -259,7 +261,7 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         rest, reach = 0.0, 0.0
         if left is not None:
             rest = left[number]
-            loose = LEFT_UNITS * U * (shift + steep * distance)
+            loose = _UNITS_OF_LEFT * (shift + steep * distance)
             size = loose + abs(rest)
             h = h_low + size
             exponent_error += count * h * loose
