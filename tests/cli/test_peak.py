@@ -200,7 +200,7 @@ def test_a_fault_shows_no_private_text(
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("home-7 used 9.0 kWh")
 
-    monkeypatch.setattr("dpselect.tables.bounded_query", fails)
+    monkeypatch.setattr("dpselect.dataset.rows.bounded_query", fails)
     ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1)
     assert ran.code == 1
     assert "home-7" not in ran.err + ran.out

@@ -423,13 +423,13 @@ def test_the_values_of_days_above_a_line_lie_within_their_margin_as_often_as_pro
 def test_a_value_clearly_below_the_line_is_remarked() -> None:
     data = homes(entropy=SeededEntropy(5))
     answer = data.watch(threshold=20, budget=60, how_much=True, mechanism="exponential", anyway=True)
-    answer.above, answer.count = [0, 1, 2], 3
-    within = answer.margin or 0.0
-    answer.amounts = [20 - 0.9 * within, 20 - 1.1 * within, 20 + within]
+    within = answer.plan.margin_of(3)
+    answer = replace(answer, above=[0, 1, 2], count=3, amounts=[20 - 0.9 * within, 20 - 1.1 * within, 20 + within])
     found = answer.as_report().findings[0]
     assert [text.endswith("*") for text in found.listed] == [False, True, False]
     assert "probably named by noise" in dict(found.details)["Marked *"]
     assert answer.to_dict()["clearly_below"] == [answer.name(1)]
+    assert answer.amounts is not None
     answer.amounts[1] = 20.0
     assert "named by noise" not in str(answer)
 

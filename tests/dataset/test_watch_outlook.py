@@ -11,7 +11,8 @@ import pytest
 import dpselect as dp
 from dpselect.dataset import WatchRequest
 from dpselect.dataset.known import Known
-from dpselect.dataset.watch import CLEARLY_BETTER, WatchPlan, plan_watch
+from dpselect.dataset.request import CLEARLY_BETTER
+from dpselect.dataset.watch import WatchPlan, plan_watch
 from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy

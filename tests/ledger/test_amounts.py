@@ -141,7 +141,7 @@ class TestTenAtOneTenth:
             while watch.can_ask:
                 watch.ask(0.9)
             watch.settle(ended=True)
-            assert watch.to_dict()["budget"] == 0.1
+            assert plan.answer(watch).to_dict()["budget"] == 0.1
         assert 0 < book.balance().spent <= book.total.limit
 
     def test_in_memory(self) -> None:

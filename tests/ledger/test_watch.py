@@ -338,7 +338,7 @@ class TestTable:
 
     @pytest.mark.parametrize(
         "by_hand",
-        [{"mechanism": "exponential", "expect": 7}, {"noise": (100, 200), "resample": False}],
+        [{"mechanism": "exponential", "expect": 20}, {"noise": (100, 200), "resample": False}],
         ids=["rationed", "one threshold for all"],
     )
     def test_killed_between_stretches_every_answer_that_is_kept_stays_paid(

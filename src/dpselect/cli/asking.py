@@ -13,7 +13,7 @@ from dpselect.cli.failures import BUDGET_EXHAUSTED, DONE, say
 from dpselect.errors import DPSelectError
 
 if TYPE_CHECKING:
-    from dpselect.cli.options import Again, Run
+    from dpselect.cli.options import Again, RunOptions
     from dpselect.dataset import Answer, PeakPlan, WatchPlan
 
 _Plan = TypeVar("_Plan", "PeakPlan", "WatchPlan")
@@ -28,7 +28,7 @@ _UNCHECKED = (
 _LISTED = 60
 
 
-def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_Plan], None]) -> int:
+def ask(plan: _Plan, run: RunOptions, again: Again, *, anyway: bool, show: Callable[[_Plan], None]) -> int:
     """Charges the budget, reads the table, shows the answer and keeps its page; the exit code.
 
     With ``--dry-run`` nothing is charged: the columns are looked for, and the plan is shown.
@@ -72,7 +72,7 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
     return BUDGET_EXHAUSTED if answer.ended else DONE
 
 
-def _warn(plan: _Plan, text: str | None, run: Run) -> None:
+def _warn(plan: _Plan, text: str | None, run: RunOptions) -> None:
     if text is not None:
         say(DPSelectError(text).told(option_words([plan.verb])), as_json=run.as_json, kind="warning")
 
@@ -86,7 +86,7 @@ def show_plan(plan: _Plan, show: Callable[[_Plan], None], *, as_json: bool) -> N
         screen.emit(record)
 
 
-def _show_answer(answer: Answer, run: Run) -> None:
+def _show_answer(answer: Answer, run: RunOptions) -> None:
     from dpselect.report.words import print_report
 
     if run.as_json:

@@ -15,7 +15,7 @@ from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson
-from dpselect.cli.table import Categories, Data, Periods, Table, places, standard_input
+from dpselect.cli.table import CategoryOptions, Data, Periods, Table, places, standard_input
 from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.secrets import without_secrets
 
@@ -47,7 +47,7 @@ def describe(
     *,
     kept: Kept = Kept(),
     periods: Periods = Periods(),  # noqa: B008
-    categories: Categories = Categories(),  # noqa: B008
+    categories: CategoryOptions = CategoryOptions(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
     as_json: AsJson = False,
 ) -> None:

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from dpselect.cli import asking, screen
 from dpselect.cli.numbers import Count, Number
-from dpselect.cli.options import Again, Knowledge, Run, Selection
-from dpselect.cli.table import Categories, Data, Periods, Table
+from dpselect.cli.options import Again, KnownOptions, RunOptions, Selection
+from dpselect.cli.table import CategoryOptions, Data, Periods, Table
 from dpselect.errors import InvalidParameter, refuse_given
 from dpselect.report.words import percent, with_margin
 from dpselect.rounding import at_most
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PeakOptions:
     """What is asked.
 
     Parameters
@@ -81,13 +81,13 @@ def peak(
     data: Data,
     /,
     *,
-    asked: Asked = Asked(),
-    knowledge: Knowledge = Knowledge(),  # noqa: B008
+    asked: PeakOptions = PeakOptions(),
+    knowledge: KnownOptions = KnownOptions(),  # noqa: B008
     periods: Periods = Periods(),  # noqa: B008 - frozen
-    categories: Categories = Categories(),  # noqa: B008
+    categories: CategoryOptions = CategoryOptions(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
     again: Again = Again(),  # noqa: B008
-    run: Run = Run(),  # noqa: B008
+    run: RunOptions = RunOptions(),  # noqa: B008
 ) -> int:
     """Which day (hour, week, month, category) is largest?
 
@@ -109,7 +109,7 @@ def peak(
 
     In Python: dp.Dataset("readings.parquet", user=…, …).peak(epsilon=0.1, start=…, end=…).
     """
-    dataset = table.dataset(data, run, category=categories.category, every=periods.every)
+    dataset = table.dataset(data, run.entropy, category=categories.category, every=periods.every)
     run.check(inputs=(*dataset.inputs, *categories.inputs, asked.plan, *knowledge.inputs))
     candidates = categories.of(dataset, periods)
     with screen.progress("Trying the mechanisms on simulated data"):

@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 from dpselect.cli import screen, spent
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.numbers import Count, Number
-from dpselect.cli.options import Again, Family, Run
+from dpselect.cli.options import Again, Family, RunOptions
 from dpselect.cli.table import Periods, Table
 from dpselect.errors import InvalidData, InvalidParameter, refuse_given
 
@@ -74,7 +74,7 @@ class StreamOptions:
         return plan_watch(request.plan.family, request, questions=length)
 
     @staticmethod
-    def refuse(table: Table, periods: Periods, run: Run) -> None:
+    def refuse(table: Table, periods: Periods, run: RunOptions) -> None:
         """Options about a table mean nothing where none was named."""
         own = ("sensitivity", "monotone", "ledger", "total", "anchor")
         given = {name: value for name, value in table.given().items() if name not in own}
@@ -84,7 +84,7 @@ class StreamOptions:
 
 
 @contextmanager
-def _book(table: Table, run: Run) -> Iterator[Ledger | None]:
+def _book(table: Table, run: RunOptions) -> Iterator[Ledger | None]:
     """The ledger for questions on standard input, where one is named."""
     from dpselect.dataset.budget import open_book
     from dpselect.ledger import PrivacyUnit
@@ -100,7 +100,7 @@ def _book(table: Table, run: Run) -> Iterator[Ledger | None]:
         yield found
 
 
-def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: Again, run: Run) -> int:
+def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: Again, run: RunOptions) -> int:
     """Answers the lines on standard input until they or the budget end, and then says how it ended."""
     if sys.stderr.isatty() and not run.as_json:  # a machine finds it in the last record
         screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
@@ -187,14 +187,14 @@ def _standard_input() -> Iterable[str]:
             chunk = source.readline(1 << 16)
 
 
-class Question(NamedTuple):
+class StreamQuestion(NamedTuple):
     """One question: its private value, and the caller's own name for it, which is given back."""
 
     value: float | Fraction
     identity: str | int | None = None
 
 
-def read_line(text: str) -> Question:
+def read_line(text: str) -> StreamQuestion:
     """Reads one line; what is wrong with it is never quoted, since values are private.
 
     >>> line = read_line('{"value": 0.25, "id": "monday"}')
@@ -210,7 +210,7 @@ def read_line(text: str) -> Question:
     if len(text) > _LONGEST_LINE:
         raise InvalidData(_RULE)
     if not text.lstrip().startswith("{"):
-        return Question(_number(text))
+        return StreamQuestion(_number(text))
     try:
         # Numbers are kept as they were written: neighbours must not be pushed apart by rounding.
         found = json.loads(
@@ -225,7 +225,7 @@ def read_line(text: str) -> Question:
         raise InvalidData(_RULE)
     if not isinstance(record["value"], _Written):
         raise InvalidData(_RULE)
-    return Question(_number(record["value"]), _identity(record.get("id")))
+    return StreamQuestion(_number(record["value"]), _identity(record.get("id")))
 
 
 class _Written(str):

@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 from dpselect.cli import asking, screen
 from dpselect.cli.failures import DONE, say
 from dpselect.cli.numbers import Number, Widths
-from dpselect.cli.options import AboveThreshold, Again, Knowledge, Run
+from dpselect.cli.options import AboveThreshold, Again, KnownOptions, RunOptions
 from dpselect.cli.plan import check_place
 from dpselect.cli.stream import StreamOptions, answer_stream
 from dpselect.cli.table import Data, Periods, Table, places
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @Parameter(name="*", group=Group("The line, the budget and the noise (in the readings' unit)", sort_key=1))
 @dataclass(frozen=True, kw_only=True)
-class LineOptions:
+class WatchOptions:
     """What is watched for.
 
     Parameters
@@ -74,7 +74,7 @@ class LineOptions:
         if self.save_plan is not None:
             screen.notice(f"Plan: {plan.save(self.save_plan)}", style="green")
 
-    def request(self, knowledge: Knowledge) -> WatchRequest:
+    def request(self, knowledge: KnownOptions) -> WatchRequest:
         """What these options ask."""
         from dpselect.dataset import WatchRequest
         from dpselect.planning import load_plan
@@ -102,13 +102,13 @@ def watch(
     data: Data = "-",
     /,
     *,
-    options: LineOptions = LineOptions(),
-    knowledge: Knowledge = Knowledge(),  # noqa: B008
+    options: WatchOptions = WatchOptions(),
+    knowledge: KnownOptions = KnownOptions(),  # noqa: B008
     stream: StreamOptions = StreamOptions(),  # noqa: B008
     periods: Periods = Periods(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
     again: Again = Again(),  # noqa: B008
-    run: Run = Run(),  # noqa: B008
+    run: RunOptions = RunOptions(),  # noqa: B008
 ) -> int:
     """On which days (hours, …) is the line crossed? Asked in order, within a budget.
 
@@ -147,7 +147,7 @@ def watch(
         plan.insist(anyway=options.anyway)
         return answer_stream(plan, table, stream, again, run)
     refuse_given("a table, whose periods say which they are", onward=stream.onward or None)
-    dataset = table.dataset(data, run, every=periods.every)
+    dataset = table.dataset(data, run.entropy, every=periods.every)
     with screen.progress("Trying the mechanisms on simulated data") as move:
         scope = dataset.scope(periods.of(dataset))
         plan = plan_watch(scope.public.family, request, questions=len(scope.candidates), scope=scope, progress=move)

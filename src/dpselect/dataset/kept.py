@@ -1,7 +1,8 @@
-"""A watch whose answers a ledger keeps: charged before they are drawn, found again by whoever asks the same."""
+"""Answers that a ledger keeps: charged before they are drawn, found again by whoever asks the same."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, Noth
 from dpselect.ledger import Answered, Ledger
 from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog, places
 from dpselect.ledger.filter import RealisedLedgerFilter
+from dpselect.ledger.wording import written
 from dpselect.privacy.loss import Loss
 from dpselect.rounding import added, at_most
 
@@ -20,6 +22,27 @@ from dpselect.rounding import added, at_most
 SECONDS_BETWEEN_ENTRIES = 60.0
 #: A crash costs at most this part of the budget, and a watch has about so many entries at least.
 _PARTS = 20
+
+
+def names_fit(labels: Sequence[str], worst: dict[str, Any], *, top: int) -> bool:
+    """Whether the names of a peak fit the entry of its answer, which is never longer than the ``worst``.
+
+    Decided for every answer there can be, before one is drawn: that a drawn one is refused would tell of it.
+    """
+    longest = sorted(labels, key=lambda label: len(json.dumps(label)))[-top:]
+    for names in (True, False):
+        try:
+            if names:
+                for label in labels:
+                    written("answer", label)
+            written("answer", {"answer": worst | ({"label": longest[-1], "labels": longest} if names else {})})
+        except InvalidParameter:
+            continue
+        return names
+    raise InvalidParameter(
+        "the answer may be more than an entry of a ledger holds; give a smaller ‹top›; nothing was spent",
+        parameter="top",
+    )
 
 
 def named_together(

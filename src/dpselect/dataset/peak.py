@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -563,14 +562,10 @@ class Peak(Answer):
 
 
 def _names_kept(plan: PeakPlan) -> bool:
-    """Whether a ledger keeps the names in the answer, or their places among the candidates alone.
-
-    Decided for every answer there can be, before one is drawn: that a drawn one is refused would tell of it.
-    """
-    from dpselect.ledger.wording import written  # the ledger brings SQLAlchemy
+    """Whether a ledger keeps the names in the answer, or their places among the candidates alone."""
+    from dpselect.dataset.kept import names_fit  # brings SQLAlchemy
 
     labels, family = plan.scope.candidates.labels, plan.scope.public.family
-    longest = sorted(labels, key=lambda label: len(json.dumps(label)))[-plan.top :]
     worst: dict[str, Any] = {
         "index": len(labels),
         "indices": [len(labels)] * plan.top,
@@ -582,19 +577,7 @@ def _names_kept(plan: PeakPlan) -> bool:
         # The ends, which must be finite, and no number is written longer than this one.
         ends = [float(family.lower) * plan.unit, float(plan.value.family.upper) * plan.unit]
         worst["amounts"] = [*ends, *[-sys.float_info.max] * plan.top]
-    for names in (True, False):
-        try:
-            if names:
-                for label in labels:
-                    written("answer", label)
-            written("answer", {"answer": worst | ({"label": longest[-1], "labels": longest} if names else {})})
-        except InvalidParameter:
-            continue
-        return names
-    raise InvalidParameter(
-        "the answer may be more than an entry of a ledger holds; give a smaller ‹top›; nothing was spent",
-        parameter="top",
-    )
+    return names_fit(labels, worst, top=plan.top)
 
 
 def _named(plan: PeakPlan, answer: dict[str, Any]) -> dict[str, Any]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from dpselect.dataset.known import Known, Number
-from dpselect.errors import InvalidParameter, refuse, refuse_given
+from dpselect.errors import DPSelectError, InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
 from dpselect.planning.job import Job
 from dpselect.planning.knowledge import Profile
 from dpselect.planning.plan import Plan
-from dpselect.planning.planner import ranked
+from dpselect.planning.planner import enough, ranked
 from dpselect.planning.prediction import Prediction
 from dpselect.planning.ways import GaussianByHand, Promise, equal_part, usual_ratio
 from dpselect.privacy.family import QueryFamily
@@ -37,6 +38,17 @@ _NAMED = {
     "laplace": ("laplace-kept",),
     "gaussian": ("sparse-kept", "sparse-fresh"),
 }
+#: What is looked for with few passes is asked for with a little more.
+_MARGIN = 1.05
+#: An answer must take away at least this part of what a guess gets wrong. A convention: below it most of what is named
+#: is what a guess names, and the budget is better kept.
+CLEARLY_BETTER = 0.25
+
+
+def is_useful(expected: Prediction | None) -> bool:
+    """Whether the answers are expected to be clearly better than naming everything, a guess that looks at no data."""
+    guess = 0.0 if expected is None else float(expected.guess or 0.0)
+    return expected is not None and expected.score - guess >= CLEARLY_BETTER * (1.0 - guess)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +223,30 @@ class WatchRequest:
         plans = [] if job is None else ranked(job, self.ways(whole=whole), on_progress=progress)
         return plans if plans and plans[0].prediction is not None else []
 
+    def sufficient(
+        self, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool, longer: Sequence[tuple[str, int]]
+    ) -> tuple[float | None, tuple[str, int] | None] | None:
+        """A budget at which the answers would be of use, and the first of some longer periods that would do now.
+
+        None where a plan says it all, or no value can be on both sides of the line.
+        """
+        job = None if self.plan is not None else self.job(family, questions=questions, unit=unit, whole=whole)
+        if job is None:
+            return None
+        # The first two: a whole set, where there can be one, and what rations its budget.
+        ways, epsilon = self.ways(whole=whole)[: 1 + whole], float(job.epsilon or 1.0)
+        least = enough(lambda more: _will_do(job, ways, more), start=epsilon)
+        # A share that was stated holds for another number of questions, too; a number does not.
+        shared = self.expect is None or 0 < self.expect < 1
+        coarser = None
+        for periods, number in longer if shared else ():
+            # The values and what one person moves grow alike; questions, and with them those above, become fewer.
+            fewer = replace(job, count=max(1, questions // number))
+            if fewer.count > 1 and _will_do(fewer, ways, epsilon / _MARGIN):
+                coarser = periods, number
+                break
+        return None if least is None else _MARGIN * least * self.parts, coarser
+
     def predicted(self, plan: Plan, *, unit: Fraction) -> Prediction | None:
         """How noise that was stated by hand, or planned before, is expected to do on what is known."""
         if plan.prediction is not None and plan.prediction.guess is not None:
@@ -258,6 +294,14 @@ class WatchRequest:
                 f"got {widths}",
                 parameter="clip",
             ) from None
+
+
+def _will_do(job: Job, ways: Sequence[str], epsilon: float) -> bool:
+    for name in ways:
+        with contextlib.suppress(DPSelectError):
+            if is_useful(Plan.made(job, name, epsilon=epsilon, passes=60).prediction):
+                return True
+    return False
 
 
 def _exact(value: Number) -> Fraction:

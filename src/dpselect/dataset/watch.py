@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import secrets
 from collections.abc import Callable, Sequence
@@ -17,14 +16,13 @@ from dpselect.dataset import how_much, rows
 from dpselect.dataset.answer import COARSER, AnswerPlan
 from dpselect.dataset.identity import known_form, question_facts
 from dpselect.dataset.identity_1 import watch_1
-from dpselect.dataset.request import WatchRequest
+from dpselect.dataset.request import WatchRequest, is_useful
 from dpselect.dataset.scope import Scope
 from dpselect.dataset.watch_answer import Watch
 from dpselect.dataset.watch_run import WatchRun
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import (
     BudgetExhausted,
-    DPSelectError,
     InvalidData,
     InvalidParameter,
     StateRefused,
@@ -35,9 +33,7 @@ from dpselect.mechanisms.catalogue import entry_of
 from dpselect.mechanisms.mechanism import noise_of
 from dpselect.mechanisms.release import LaplaceRelease
 from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
-from dpselect.planning.job import Job
 from dpselect.planning.plan import Plan
-from dpselect.planning.planner import enough
 from dpselect.planning.prediction import Prediction
 from dpselect.planning.ways import Rationed
 from dpselect.privacy.family import QueryFamily
@@ -53,17 +49,6 @@ if TYPE_CHECKING:
 
 #: So many values fit an entry of a ledger, however long their numbers are.
 MOST_VALUES = 2000
-#: What is looked for with few passes is asked for with a little more.
-_MARGIN = 1.05
-#: An answer must take away at least this part of what a guess gets wrong. A convention: below it most of what is named
-#: is what a guess names, and the budget is better kept.
-CLEARLY_BETTER = 0.25
-
-
-def is_useful(expected: Prediction | None) -> bool:
-    """Whether the answers are expected to be clearly better than naming everything, a guess that looks at no data."""
-    guess = 0.0 if expected is None else float(expected.guess or 0.0)
-    return expected is not None and expected.score - guess >= CLEARLY_BETTER * (1.0 - guess)
 
 
 @dataclass(frozen=True)
@@ -137,27 +122,17 @@ class WatchPlan(AnswerPlan):
 
     def remedy(self) -> str:
         """Which budget would do, and which coarser question at the same budget, in words."""
-        request, family, unit, whole = self.asked, self.settings.family, self.unit, self.scope is not None
-        job = None
-        if request.plan is None:
-            job = request.job(family, questions=self.questions, unit=unit, whole=whole)
-        if job is None:
+        family, whole = self.settings.family, self.scope is not None
+        longer = COARSER.get(self.period, ())
+        found = self.asked.sufficient(family, questions=self.questions, unit=self.unit, whole=whole, longer=longer)
+        if found is None:
             return "ask about longer periods, or about more people"
-        # The first two: a whole set, where there can be one, and what rations its budget.
-        ways, epsilon = request.ways(whole=whole)[: 1 + whole], float(job.epsilon or 1.0)
-        least = enough(lambda more: _will_do(job, ways, more), start=epsilon)
-        coarser = None
-        # A share that was stated holds for another number of questions, too; a number does not.
-        shared = request.expect is None or 0 < request.expect < 1
-        for periods, number in COARSER.get(self.period, ()) if shared else ():
-            # The values and what one person moves grow alike; questions, and with them those above, become fewer.
-            fewer = replace(job, count=max(1, self.questions // number))
-            if fewer.count > 1 and _will_do(fewer, ways, epsilon / _MARGIN):
-                # What is counted is the total of a period, and so is its line.
-                longer = self.with_unit(f"{number * self.threshold * float(unit):.4g}")
-                coarser = periods, number, longer
-                break
-        return words.remedy(None if least is None else _MARGIN * least * request.parts, coarser)
+        budget, coarser = found
+        if coarser is None:
+            return words.remedy(budget, None)
+        # What is counted is the total of a period, and so is its line.
+        line = self.with_unit(f"{coarser[1] * self.threshold * float(self.unit):.4g}")
+        return words.remedy(budget, (*coarser, line))
 
     @property
     def _futility(self) -> str | None:
@@ -591,14 +566,6 @@ class WatchPlan(AnswerPlan):
             drawn_before=before,
             run=run,
         )
-
-
-def _will_do(job: Job, ways: Sequence[str], epsilon: float) -> bool:
-    for name in ways:
-        with contextlib.suppress(DPSelectError):
-            if is_useful(Plan.made(job, name, epsilon=epsilon, passes=60).prediction):
-                return True
-    return False
 
 
 def plan_watch(
