@@ -67,7 +67,22 @@ FAULTS = [
         "dataset/kept.py",
         "if book.total.realised and cost.delta == 0 and not whole:",
         "if book.total.realised and not whole:",
+        "tests/ledger/test_amounts.py::TestTenAtOneTenth::test_a_watch_that_is_charged_as_a_whole",
+    ),
+    fault(
+        "a watch that is paid as a whole is charged by stretches",
+        "dataset/kept.py",
+        "if book.total.realised and cost.delta == 0 and not whole:",
+        "if book.total.realised and cost.delta == 0:",
+        "tests/dataset/test_one_draw.py::test_values_asked_afresh_are_drawn_and_paid_again",
+    ),
+    fault(
+        "a watch with a delta that is paid as a whole is charged by stretches",
+        "dataset/kept.py",
+        "if book.total.realised and cost.delta == 0 and not whole:",
+        "if book.total.realised:",
         "tests/ledger/test_watch.py::test_a_watch_with_a_delta_from_end_to_end",
+        "tests/ledger/test_amounts.py::TestTenAtOneTenth::test_a_watch_that_is_charged_as_a_whole",
     ),
     fault(
         "values of a watch are free",
