@@ -4,8 +4,7 @@
     python benchmarks/ledger.py --postgresql URL         # a server of yours
 
 A charged question is two transactions: one before the data is touched, one with the answer before it is shown.
-Questions that are asked together (`ask_many`) share them: the answers to some are committed with the charge of the
-next. "Bare" is the rate of one row per transaction through the database's own driver, as durable and as large and
+"Bare" is the rate of one row per transaction through the database's own driver, as durable and as large and
 serialised in the same way; so a question by itself can come to half of it at most.
 """
 
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import secrets
@@ -26,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dpselect import GaussianAboveThreshold, QueryFamily, SparseVector
-from dpselect.ledger import Asking, Ledger, Total, filter_on
+from dpselect.ledger import Ledger, Total, filter_on
 
 SECONDS = 2.0
 ROW = "x" * 600
@@ -40,26 +38,6 @@ def questions(place: str, name: int) -> int:
             ledger.ask({"process": name, "run": run, "question": done}, cost=1e-9, draw=lambda: {"label": "2013-01-20"})
             done += 1
     return done
-
-
-def together(place: str, name: int, *, at_a_time: int = 32) -> int:
-    """The same, with one transaction for several questions."""
-    with Ledger.open(place, who=f"process {name}") as ledger:
-        run, done, end = secrets.token_hex(4), 0, time.perf_counter() + SECONDS
-        questions = (
-            Asking(question={"run": run, "question": number}, cost=1e-9, draw=lambda: {"label": "2013-01-20"})
-            for number in itertools.count()
-        )
-        for _ in ledger.ask_many(questions, together=at_a_time):
-            done += 1
-            if time.perf_counter() > end:
-                break
-    return done
-
-
-def in_turn(place: str, name: int) -> int:
-    """The same, each answer committed with the charge of the one question after it."""
-    return together(place, name, at_a_time=1)
 
 
 def bare_sqlite(place: str, name: int) -> int:
@@ -114,22 +92,13 @@ def compare(title: str, place: str, bare: Callable[[str, int], int]) -> None:
     Ledger.create(place, dataset="homes", total=Total.pure(9000.0)).close()
     for processes in (1, 8):
         # In turn, so that all meet the same neighbours on the machine.
-        tried = {work.__name__: 0.0 for work in (bare, questions, in_turn, together)}
+        tried = {bare: 0.0, questions: 0.0}
         for _ in range(3):
-            for work in (bare, questions, in_turn, together):
-                tried[work.__name__] = max(tried[work.__name__], rate(work, place, processes))
-        plain = tried[bare.__name__]
-        shares = ", ".join(
-            f"{title} {tried[work.__name__]:.0f} ({tried[work.__name__] / plain:.0%}"
-            f"{f', {commits * tried[work.__name__] / plain:.0%} of bare with as many commits' if commits > 1 else ''})"
-            for title, work, commits in (
-                ("one by one", questions, 2),
-                ("in turn", in_turn, 1),
-                ("32 together", together, 1),
-            )
-        )
+            for work in tried:
+                tried[work] = max(tried[work], rate(work, place, processes))
         print(
-            f"{title:11} {processes} process{'es' if processes > 1 else ''}: bare {plain:.0f}/s; questions/s {shares}"
+            f"{title:11} {processes} process{'es' if processes > 1 else ''}: bare {tried[bare]:.0f}/s; questions "
+            f"{tried[questions]:.0f}/s ({2 * tried[questions] / tried[bare]:.0%} of bare with as many commits)"
         )
     with Ledger.open(place) as ledger:
         started = time.perf_counter()

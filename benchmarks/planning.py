@@ -6,13 +6,14 @@ paper's side is given everything: its σ_X is the best of its grid on the very s
 which does not hold as claimed, may use ε to the last run. The textbook is Laplace noise under one threshold, its cap
 the number of ⊤ of the past. Data from DPSELECT_DATA or ../shared/data; without it a simulated stand-in.
 
-    python benchmarks/planning.py [past] [streams] [whole] [ranges] [speed]
+    python benchmarks/planning.py [past] [streams] [whole] [lines] [ranges] [speed]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import math
 import os
 import sys
@@ -147,6 +148,49 @@ def whole() -> None:
         print(f"| {epsilon:g} | " + " | ".join(f"{one:.3f}" for one in means) + f" | {least:+.3f} |", flush=True)
 
 
+def real_years() -> dict[str, tuple[np.ndarray, int, float, tuple[float, ...]]]:
+    """Real years by name: daily values as shares of their public maximum, persons, unit, and lines in the unit."""
+    found = {}
+    homes = DATA / "lcl_daily.csv.gz"
+    if homes.exists():
+        with gzip.open(homes, "rt", encoding="utf-8") as text:
+            rows = csv.reader(text)
+            days = [place for place, name in enumerate(next(rows)) if name.startswith("2013")]
+            totals = np.zeros(len(days))
+            for row in rows:
+                totals += [min(float(row[day]), 50.0) if row[day] else 0.0 for day in days]
+        found["London 2013"] = (totals / (50.0 * 5566), 5566, 50.0, (8, 8.5, 9, 10, 11, 12, 14))
+    for name, file, column, population, cut in (
+        ("bikes 2012", "uci_bikes_day.csv", "registered", 6946, slice(365, 731)),
+        ("Ausgrid 2012/13", "ausgrid_daily_totals.csv", "gc_kwh_total", 300, slice(731, 1096)),
+    ):
+        if (DATA / file).exists():
+            with (DATA / file).open(encoding="utf-8") as text:
+                values = np.array([float(row[column]) for row in csv.DictReader(text)])
+            lines = tuple(float(f"{one:.2g}") for one in np.quantile(values[cut], [0.25, 0.5, 0.75, 0.9, 0.98]))
+            found[name] = (values[cut] / values.max(), population, float(values.max()), lines)
+    return found
+
+
+def lines() -> None:
+    """The table of lines that few or many days reach: a watch with nothing known, as the command line plans it."""
+    print("| year, line (days above) | ε | mean F1 | stated | within |\n| --- | --- | --- | --- | --- |")
+    for name, (values, population, unit, asked) in real_years().items():
+        family = QueryFamily(lower=0, upper=1, sensitivity=1 / population, monotone=True)
+        for line in asked:
+            truth = values >= line / unit
+            for epsilon in (0.3, 0.5, 1.0, 2.0):
+                given = {"family": family, "count": len(values), "epsilon": epsilon, "threshold": line / unit}
+                plan = ranked(Job(asked="crossings", **given, whole=True), [SET])[0]
+                found, told = score(plan, values, passes=40), plan.prediction
+                inside = (found >= told.low - 0.005) & (found <= told.high + 0.005)
+                print(
+                    f"| {name}, {line:g} ({truth.sum()}) | {epsilon:g} | {found.mean():.3f} | "
+                    f"{told.score:.2f} ({told.low:.2f} to {told.high:.2f}) | {inside.mean():.2f} |",
+                    flush=True,
+                )
+
+
 def ranges() -> None:
     """The table of stated ranges: how often a single watch of the year after lies within, and how wide they are."""
     print("| known | within | width | mean above the prediction |\n| --- | --- | --- | --- |")
@@ -182,7 +226,14 @@ def speed() -> None:
 
 def main() -> None:
     """The tables that are named, or all."""
-    parts = {"past": past_and_future, "streams": streams, "whole": whole, "ranges": ranges, "speed": speed}
+    parts = {
+        "past": past_and_future,
+        "streams": streams,
+        "whole": whole,
+        "lines": lines,
+        "ranges": ranges,
+        "speed": speed,
+    }
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
         "parts", nargs="*", choices=[[], *parts], metavar="PART", help="; ".join(parts) + "; all if left out"

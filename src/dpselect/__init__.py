@@ -25,7 +25,7 @@ _HOMES = {entry.class_name: entry.home for entry in CATALOGUE} | {
         "composition.odometer": "Odometer",
         "composition.realised": "PureFilter RepairedReportingFilter",
         "composition.sparse_vector": "SparseVector",
-        "dataset": "Dataset Known Line",
+        "dataset": "Dataset",
         "errors": "BudgetExhausted DPSelectError DPSelectWarning InvalidData InvalidParameter NotPublic "
         "SensitivityClipped SourceError StateRefused",
         "mechanisms.run": "Verdict",
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from dpselect.composition.realised import RepairedReportingFilter as RepairedReportingFilter
     from dpselect.composition.sparse_vector import SparseVector as SparseVector
     from dpselect.dataset import Dataset as Dataset
-    from dpselect.dataset import Known as Known
-    from dpselect.dataset import Line as Line
     from dpselect.errors import BudgetExhausted as BudgetExhausted
     from dpselect.errors import DPSelectError as DPSelectError
     from dpselect.errors import DPSelectWarning as DPSelectWarning

@@ -23,8 +23,7 @@ for it, such as the option of a command line.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 
 from dpselect.secrets import without_secrets
@@ -85,22 +84,6 @@ def refuse_given(here: str, **values: object) -> None:
     for name, value in values.items():
         if value is not None:
             raise InvalidParameter(f"‹{name}› does not go with {here}; leave it out", parameter=name)
-
-
-def refuse_unknown(here: str, given: Iterable[str], known: Iterable[str], *, look: str) -> None:
-    """Parameters that are none are refused, with the one that is spelt nearly so, or where to ``look``.
-
-    >>> refuse_unknown("peak", ["epsilom"], ["epsilon", "goal"], look="help(Dataset.peak)")
-    Traceback (most recent call last):
-        ...
-    dpselect.errors.InvalidParameter: peak has no parameter epsilom; did you mean epsilon?
-    """
-    words = list(known)
-    for name in given:
-        if name not in words:
-            near = difflib.get_close_matches(name, words, n=1, cutoff=0.7)
-            hint = f"did you mean ‹{near[0]}›?" if near else f"{look} says what there is"
-            raise InvalidParameter(f"{here} has no parameter ‹{name}›; {hint}", parameter=name)
 
 
 def _shown(value: object) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
 from dpselect import __version__
 from dpselect.cli.application import application
@@ -26,7 +27,8 @@ def test_the_promised_commands_are_offered() -> None:
 
 @pytest.mark.parametrize("command", OFFERED)
 def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(command: str) -> None:
-    told = importlib.import_module(f"dpselect.cli.{command}").__dict__[command].__doc__
+    found = importlib.import_module(f"dpselect.cli.{command}").__dict__[command]
+    told = found.help if isinstance(found, App) else found.__doc__
     assert " ".join(told.split("\n\n")[0].split()) == VERBS[command].line
 
 
@@ -43,13 +45,16 @@ def test_every_command_has_help_with_an_example(dpselect: Callable[..., object],
 def test_every_command_and_every_option_is_documented(dpselect: Callable[..., object], command: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert f"## `dpselect {command}`" in text
-    options = set(re.findall(r"--[a-z][a-z-]+", dpselect(command, "--help").out))
+    within = [name for name in application()[command] if not name.startswith("-")]
+    shown = [dpselect(*words, "--help").out for words in ([command], *([command, name] for name in within))]
+    options = set(re.findall(r"--[a-z][a-z-]+", " ".join(shown)))
     missing = sorted(option for option in options if option not in text)
     assert not missing
 
 
-def test_no_command_shows_the_help(dpselect: Callable[..., object]) -> None:
-    ran = dpselect()
+@pytest.mark.parametrize("words", [[], ["ledger"]])
+def test_no_command_shows_the_help(dpselect: Callable[..., object], words: list[str]) -> None:
+    ran = dpselect(*words)
     assert ran.code == 2
     assert "Commands" in ran.out + ran.err
 

@@ -200,7 +200,7 @@ def test_a_fault_shows_no_private_text(
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("home-7 used 9.0 kWh")
 
-    monkeypatch.setattr("dpselect.tables.bounded_query", fails)
+    monkeypatch.setattr("dpselect.dataset.rows.bounded_query", fails)
     ran = dpselect("peak", readings, *COLUMNS, "--population", 20, "--epsilon", 1)
     assert ran.code == 1
     assert "home-7" not in ran.err + ran.out
@@ -230,7 +230,7 @@ def test_a_saved_plan_says_mechanism_noise_and_cost(
         ran = dpselect(*asked, *option)
         assert (ran.code, ran.err.count("\n")) == (2, 1)
         assert said in ran.err, ran.err
-    line = homes.plan_watch(dp.Line(threshold=5, budget=100), days).save(tmp_path / "line.toml")
+    line = homes.plan_watch(days, threshold=5, budget=100).save(tmp_path / "line.toml")
     assert "use it with watch" in dpselect(*asked[:-1], line).err
 
 

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from cyclopts import App
 
 import dpselect.cli
 from dpselect.cli import spent
@@ -33,7 +34,9 @@ def test_every_verb_that_spends_has_a_command_here() -> None:
 @pytest.mark.parametrize("name", VERBS)
 def test_a_verb_is_a_module_and_a_function_of_its_name(name: str) -> None:
     module = importlib.import_module(f"dpselect.cli.{name}")
-    told = inspect.getdoc(getattr(module, name)) or ""
+    found = getattr(module, name)
+    assert isinstance(found, App) == VERBS[name].group
+    told = found.help if isinstance(found, App) else inspect.getdoc(found) or ""
     assert " ".join(told.split("\n\n")[0].split()) == VERBS[name].line
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import dpselect as dp
-from dpselect.dataset import Dataset, Known, Line
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset import Dataset, WatchRequest
+from dpselect.dataset.watch import plan_watch
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Ledger, Total
@@ -49,7 +49,7 @@ def f1(named: Any, *, line: float = 0.5) -> float:
 
 def released(dataset: Dataset, *, threshold: int = 50) -> Plan:
     """A plan that releases every value, made by name: the default is a whole set, better and pure."""
-    asked: dict[str, Any] = {"budget": Fraction(1, 2), "known": Known(expect=Fraction(1, 2)), "delta": DELTA}
+    asked: dict[str, Any] = {"budget": Fraction(1, 2), "expect": Fraction(1, 2), "delta": DELTA}
     plan = dataset.plan(**asked, threshold=threshold, **WITHIN)
     assert plan.settings.name == "set-above-threshold"
     assert "δ is not used" in plan.reason
@@ -86,7 +86,7 @@ def test_no_more_values_are_released_than_the_plan_pays_for(series: Path) -> Non
     short = dataset.plan(plan=replace(plan, count=DAYS - 50), **WITHIN).ask()
     assert (short.answered, short.ended) == (DAYS - 50, True)
     with pytest.raises(InvalidParameter, match="for a line to be reached"):
-        Line(plan=replace(plan, asked="largest", threshold=None))
+        WatchRequest(plan=replace(plan, asked="largest", threshold=None))
 
 
 def test_a_published_vector_answers_as_its_noise_says_and_ends() -> None:
@@ -106,9 +106,9 @@ def test_a_stream_of_known_length_releases_every_value_where_that_does_best() ->
     asked: dict[str, Any] = {
         "threshold": Fraction(1, 2),
         "budget": Fraction(1, 2),
-        "known": Known(expect=Fraction(45, 100)),
+        "expect": Fraction(45, 100),
     }
-    plan = plan_watch(family, Line(**asked, delta=DELTA), questions=800)
+    plan = plan_watch(family, WatchRequest(**asked, delta=DELTA), questions=800)
     assert plan.settings.name == "gaussian-release"
     assert plan.settings.delta == float(DELTA)
     assert plan.expected is not None

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dpselect as dp
-from dpselect.dataset import Dataset, Line
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset import Dataset, WatchRequest, how_much
+from dpselect.dataset.watch import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
@@ -77,8 +77,7 @@ def test_one_charge_one_draw_and_found_again(series: Path, tmp_path: Path, total
     assert charged == total.price(dp.Loss(epsilon=plan.settings.epsilon))
     again = opened(series, ledger=book).plan(**WITHIN, budget=Fraction(7, 10)).ask()
     assert again.above == found.above
-    assert again.kept is not None
-    assert again.kept.repeated == DAYS
+    assert again.repeats == DAYS
     assert book.balance().charged == charged
     # The same line by other means is another question, and paid.
     if total.kind == "pure":
@@ -113,23 +112,38 @@ def test_a_set_that_the_ledger_did_not_take_is_not_drawn_again(
 ) -> None:
     """That it did not may tell how many days were named; only an interruption, which comes from outside, may not."""
     book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(1))
-    plan, settle = opened(series, ledger=book).plan(**WITHIN, budget=1, mechanism="set"), Ledger.settle
+    plan, settle = opened(series, ledger=book).plan(**WITHIN, budget=1, mechanism="set"), Ledger._settle
+    failures = [failure]
 
-    def failing(*_: Any, **__: Any) -> Any:
-        raise failure
+    def failing(*given: Any, **named: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return settle(*given, **named)
 
-    monkeypatch.setattr(Ledger, "settle", failing)
-    with pytest.raises(type(failure)) as caught:
+    monkeypatch.setattr(Ledger, "_settle", failing)
+    with pytest.raises(type(failure)):
         plan.ask()
-    monkeypatch.setattr(Ledger, "settle", settle)
-    outside = isinstance(failure, KeyboardInterrupt)
-    assert ("until it is asked again" if outside else "the answers are lost") in "".join(caught.value.__notes__)
-    if outside:
+    assert book.last is not None
+    if isinstance(failure, KeyboardInterrupt):
+        assert not book.last.lost
         assert plan.ask().answered == DAYS
     else:
+        assert book.last.lost
         with pytest.raises(InvalidParameter, match="lost"):
             plan.ask()
     assert book.balance().remaining == 0
+
+
+def test_a_failed_draw_of_values_is_lost_and_the_names_stand(series: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    book = Ledger.create(tmp_path / "x.ledger", dataset="load", total=Total.pure(2))
+    plan = opened(series, ledger=book).plan(**WITHIN, budget=2, how_much=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(how_much, "draw", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError) as failed:
+            plan.ask()
+    assert failed.value.__notes__ == ["the ledger has the names; their values are lost and it keeps ε = 1"]
+    with pytest.raises(InvalidParameter, match="was lost after its charge"):
+        plan.ask()
 
 
 def test_values_come_from_the_other_half(series: Path, tmp_path: Path) -> None:
@@ -155,7 +169,7 @@ def test_a_plan_in_a_file_fits_other_numbers_of_days(series: Path, tmp_path: Pat
 def test_questions_one_by_one_are_refused(series: Path) -> None:
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3, monotone=True)
     made = opened(series).plan(**WITHIN, budget=1)
-    for line in (Line(threshold=Fraction(1, 2), budget=1, mechanism="set"), Line(plan=made.settings)):
+    for line in (WatchRequest(threshold=Fraction(1, 2), budget=1, mechanism="set"), WatchRequest(plan=made.settings)):
         with pytest.raises(InvalidParameter, match="one by one"):
             plan_watch(family, line, questions=9)
     budgeted = opened(series, total=1)
@@ -192,8 +206,7 @@ def test_a_year_of_hours_is_found_again(tmp_path: Path) -> None:
     first, again = (
         dp.Dataset(tmp_path / "hours.csv", **facts).plan(**asked, mechanism="set").ask(anyway=True) for _ in range(2)
     )
-    assert again.kept is not None
-    assert again.kept.repeated == hours
+    assert again.repeats == hours
     assert again.above == first.above
     assert len(first.above) > 1000
     assert [one.answer["above"] for one in history(book)] == [len(first.above)]

@@ -157,7 +157,7 @@ class TestContract:
             def trace(frame: Any, event: str, _: Any, at: int = at) -> Any:
                 nonlocal seen
                 if not frame.f_globals.get("__name__", "").startswith(
-                    ("dpselect.composition", "dpselect.ledger.filter", "dpselect.ledger.kinds")
+                    ("dpselect.composition", "dpselect.ledger.filter")
                 ):
                     return None
                 seen += event == "line"
@@ -192,7 +192,7 @@ class TestContract:
             def trace(frame: Any, event: str, _: Any, at: int = at) -> Any:
                 nonlocal seen, charged
                 if not frame.f_globals.get("__name__", "").startswith(
-                    ("dpselect.composition", "dpselect.ledger.filter", "dpselect.ledger.kinds")
+                    ("dpselect.composition", "dpselect.ledger.filter")
                 ):
                     return None
                 seen += event == "line"

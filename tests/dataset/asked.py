@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 import dpselect as dp
-from dpselect.dataset import Known, Line
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset import WatchRequest
+from dpselect.dataset.watch import plan_watch
 
 _YEAR = {"start": "2013-01-01", "end": "2013-12-31"}
 _MONTH = {"start": "2013-01-01", "end": "2013-01-31"}
@@ -51,6 +51,6 @@ def plans() -> dict[str, Any]:
         "watch, unit, values": homes(unit="kWh").plan(threshold=12, budget=1, how_much=True, **_MONTH),
         "watch, one by one": homes().plan(threshold=12, budget=1, mechanism="exponential", **_MONTH),
         "watch, by hand": homes().plan(threshold=12, budget=1, noise=(1, 2), resample=False, clip=(3, 3), **_MONTH),
-        "watch, series": series().plan(threshold=4000, budget=1, known=Known(expect=Fraction(1, 10)), **_MONTH),
-        "watch, stream": plan_watch(family, Line(threshold=Fraction(1, 2), budget=1), questions=365),
+        "watch, series": series().plan(threshold=4000, budget=1, expect=Fraction(1, 10), **_MONTH),
+        "watch, stream": plan_watch(family, WatchRequest(threshold=Fraction(1, 2), budget=1), questions=365),
     }

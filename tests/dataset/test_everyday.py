@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import dpselect as dp
+from dpselect.dataset import WatchRequest
 from dpselect.dataset import rows as access
 from dpselect.dataset.file import laid_over
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.errors import InvalidParameter
 from dpselect.noise.entropy import SeededEntropy
 from dpselect.planning.planner import ranked
@@ -186,7 +187,7 @@ def test_a_daily_cap_does_not_hide_the_largest_month() -> None:
     weekday = steady()
     assert weekday.scope(weekday.candidates(every="weekday")).measured.startswith("the mean of kwh over the population")
     # In a ledger the question stays the one it was.
-    assert "(each person counted up to 310 kWh)" in answer.plan.scope.named()["measured"]
+    assert "(each person counted up to 310 kWh)" in answer.plan.question_1()["measured"]
     cut = access.read(steady(cap_every="month").scope(steady().candidates(every="month")))
     assert len(set(cut.totals)) == 1  # a cap of 10 for a month makes all months alike
     assert "at or above ‹cap›" in steady(cap_every="month").describe(every="month").remarks[0].text
@@ -357,7 +358,7 @@ def test_what_a_curator_vouches_for_weeks_holds_for_these_weeks_alone() -> None:
 
 def test_a_total_of_epsilon_alone_takes_no_delta() -> None:
     data = homes(total=5)
-    planned = data.plan_watch(dp.Line(threshold=20, budget=1, delta=1e-6), data.candidates())
+    planned = data.plan_watch(data.candidates(), threshold=20, budget=1, delta=1e-6)
     assert planned.settings.delta == 0, "a pure way does better, and a delta is not used"
     job = planned.asked.job(planned.settings.family, questions=planned.questions, unit=planned.unit)
     assert job is not None
@@ -365,7 +366,7 @@ def test_a_total_of_epsilon_alone_takes_no_delta() -> None:
     assert found.delta > 0
     for total, refused in ((5, True), (None, False)):
         data = homes(total=total)
-        plan = data.plan_watch(dp.Line(plan=found), data.candidates())
+        plan = data.plan_watch(data.candidates(), plan=found)
         if refused:
             with pytest.raises(InvalidParameter, match="ε alone and promises no δ"):
                 plan.ask(anyway=True)
@@ -399,7 +400,7 @@ def test_categories_of_a_series_already_added_up_are_compared(backend: str) -> N
 def test_the_values_of_days_above_a_line_lie_within_their_margin_as_often_as_promised() -> None:
     """Each by noise that is drawn after the names, so being named does not change how often."""
     data = homes(entropy=SeededEntropy(5))
-    plan = data.plan_watch(dp.Line(threshold=20, budget=60, how_much=True, mechanism="exponential"), data.candidates())
+    plan = data.plan_watch(data.candidates(), threshold=20, budget=60, how_much=True, mechanism="exponential")
     values = [float(value) * float(plan.unit) for value in access.read(data.scope(data.candidates())).values]
     answers = [plan.ask(anyway=True) for _ in range(60)]
     errors = [
@@ -421,22 +422,22 @@ def test_the_values_of_days_above_a_line_lie_within_their_margin_as_often_as_pro
 
 def test_a_value_clearly_below_the_line_is_remarked() -> None:
     data = homes(entropy=SeededEntropy(5))
-    answer = data.watch(line=dp.Line(threshold=20, budget=60, how_much=True, mechanism="exponential"), anyway=True)
-    answer.above, answer.count = [0, 1, 2], 3
-    within = answer.margin or 0.0
-    answer.amounts = [20 - 0.9 * within, 20 - 1.1 * within, 20 + within]
+    answer = data.watch(threshold=20, budget=60, how_much=True, mechanism="exponential", anyway=True)
+    within = answer.plan.margin_of(3)
+    answer = replace(answer, above=[0, 1, 2], count=3, amounts=[20 - 0.9 * within, 20 - 1.1 * within, 20 + within])
     found = answer.as_report().findings[0]
     assert [text.endswith("*") for text in found.listed] == [False, True, False]
     assert "probably named by noise" in dict(found.details)["Marked *"]
     assert answer.to_dict()["clearly_below"] == [answer.name(1)]
+    assert answer.amounts is not None
     answer.amounts[1] = 20.0
     assert "named by noise" not in str(answer)
 
 
 def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share() -> None:
     data = homes(total=1)
-    both = data.plan_watch(dp.Line(threshold=20, budget=1, how_much=True), data.candidates())
-    half = data.plan_watch(dp.Line(threshold=20, budget=0.5), data.candidates())
+    both = data.plan_watch(data.candidates(), threshold=20, budget=1, how_much=True)
+    half = data.plan_watch(data.candidates(), threshold=20, budget=0.5)
     assert both.settings == half.settings
     assert both.expected == half.expected
     assert both.to_dict()["expected_amount_margin"] == both.margin_of(both.expected_above)
@@ -448,7 +449,7 @@ def test_names_and_values_share_the_budget_and_the_expectation_is_of_the_share()
 def test_values_are_not_asked_for_where_they_cannot_be_given() -> None:
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-4)
     with pytest.raises(InvalidParameter, match="how_much does not go with questions that come one by one"):
-        plan_watch(family, dp.Line(threshold=0.5, budget=1, how_much=True), questions=9)
-    plan = plan_watch(family, dp.Line(threshold=0.5, budget=1, mechanism="laplace"), questions=9).settings
+        plan_watch(family, WatchRequest(threshold=0.5, budget=1, how_much=True), questions=9)
+    plan = plan_watch(family, WatchRequest(threshold=0.5, budget=1, mechanism="laplace"), questions=9).settings
     with pytest.raises(InvalidParameter, match="how_much does not go with plan"):
-        dp.Line(plan=plan, how_much=True)
+        WatchRequest(plan=plan, how_much=True)

@@ -11,9 +11,7 @@ import pytest
 from tests.dataset.asked import homes, plans
 
 import dpselect as dp
-from dpselect.dataset import scope, watch_plan
-from dpselect.dataset.identity_1 import peak_1, watch_1
-from dpselect.dataset.peak_plan import PeakPlan
+from dpselect.dataset import scope, watch
 from dpselect.ledger import Ledger, Total
 
 #: How every kind of question is kept, and how it was kept before version 2. Regenerate neither: ledgers hold them.
@@ -37,7 +35,11 @@ def test_a_question_is_kept_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_a_question_of_version_1_is_found_as_it_was_written(name: str) -> None:
     plan = PLANS[name]
-    assert plain(peak_1(plan) if isinstance(plan, PeakPlan) else watch_1(plan)) == FROZEN["1"][name]
+    found, kept = plain(plan.question_1()), FROZEN["1"][name]
+    if "sigma" in kept:  # calibrated by a bound whose last digits have changed since: looked up but for those
+        assert found["sigma"] == pytest.approx(kept["sigma"], rel=1e-9)
+        found["sigma"] = kept["sigma"]
+    assert found == kept
 
 
 def test_no_two_of_them_are_the_same_but_for_their_unit() -> None:
@@ -61,7 +63,7 @@ def test_other_words_do_not_make_another_question(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(scope.Scope, "parameters", lambda self: (("Reworded", "altogether"),))
     monkeypatch.setattr(scope.Scope, "measured", "something else")
     monkeypatch.setattr(scope.Scope, "cap_in_words", "a cap")
-    monkeypatch.setattr(watch_plan.WatchPlan, "line", "a line")
+    monkeypatch.setattr(watch.WatchPlan, "line", "a line")
     assert [plain(plan.question()) for plan in plans().values()] == before
 
 
@@ -72,7 +74,7 @@ def test_an_answer_of_version_1_is_free_and_a_new_one_is_kept_as_facts(tmp_path:
     facts = {"user": "meter", "time": "at", "value": "kwh", "cap": 10, "population": 20}
     data = dp.Dataset(rows, **facts, ledger=ledger, start="2013-01-01", end="2013-01-05")
     plan = data.plan(epsilon=100)
-    old = ledger.ask(peak_1(plan), cost=100, draw=lambda: {"label": "2013-01-04", "index": 3, "epsilon": 100.0,
+    old = ledger.ask(plan.question_1(), cost=100, draw=lambda: {"label": "2013-01-04", "index": 3, "epsilon": 100.0,
                                                            "delta": 0.0, "noise": "private"})  # fmt: skip
     found = data.peak(epsilon=100)
     assert (found.label, found.entry, found.repeated) == ("2013-01-04", old.number, True)
@@ -85,6 +87,21 @@ def test_an_answer_of_version_1_is_free_and_a_new_one_is_kept_as_facts(tmp_path:
     kept = next(one for one in ledger.entries() if one.number == again.entry)
     assert kept.content["version"] == 2
     ledger.close()
+
+
+def test_gaussian_noise_of_version_1_is_found_but_for_its_last_digits(tmp_path: Path) -> None:
+    rows = tmp_path / "readings.csv"
+    rows.write_text("meter,at,kwh\n" + "".join(f"m{home},2013-01-0{1 + home % 2},9\n" for home in range(20)))
+    with Ledger.create(tmp_path / "x.ledger", dataset="homes", total=Total.pure(1000)) as ledger:
+        facts = {"user": "meter", "time": "at", "value": "kwh", "cap": 10, "population": 20}
+        data = dp.Dataset(rows, **facts, ledger=ledger, start="2013-01-01", end="2013-01-05")
+        old = data.plan(epsilon=100, mechanism="gaussian").question_1()
+        old["sigma"] *= 1 + 1e-12
+        answer = {"label": "2013-01-04", "index": 3, "epsilon": 100.0, "delta": 0.0, "noise": "private"}
+        entry = ledger.ask(old, cost=100, draw=lambda: answer).number
+        found = data.peak(epsilon=100, mechanism="gaussian")
+        assert (found.label, found.entry, found.repeated) == ("2013-01-04", entry, True)
+        assert not data.peak(epsilon=101, mechanism="gaussian").repeated
 
 
 def test_a_question_under_other_facts_is_another_one() -> None:

@@ -15,10 +15,10 @@ import pytest
 
 import dpselect as dp
 from dpselect.cli.stream import read_line
-from dpselect.dataset import Known, Line
+from dpselect.dataset import WatchRequest
 from dpselect.dataset.facts import Facts
 from dpselect.dataset.file import write_file
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, StateRefused
 from dpselect.ledger import Ledger, Total
@@ -48,7 +48,7 @@ def questions(**facts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     homes = dp.Dataset(rows(), **{**HOMES, **facts})
     days = homes.candidates(start=DAYS[0], end=DAYS[-1])
     peak = homes.plan(epsilon=1000, start=DAYS[0], end=DAYS[-1])
-    return peak.question(), homes.plan_watch(Line(threshold=5, budget=500, noise=(0.1, 0.1)), days).question()
+    return peak.question(), homes.plan_watch(days, threshold=5, budget=500, noise=(0.1, 0.1)).question()
 
 
 OTHERWISE = [
@@ -89,8 +89,8 @@ def test_the_same_facts_written_otherwise_are_the_same_question() -> None:
 
 def watched(start: Any = DAYS[0], end: Any = DAYS[-1], every: Any = None, **line: Any) -> str:
     homes = dp.Dataset(rows(), **(HOMES | {"population": 5000}))
-    asked = Line(**({"threshold": Fraction(1, 2), "budget": 1} | line))
-    question = homes.plan_watch(asked, homes.candidates(start=start, end=end, every=every)).question()
+    asked = {"threshold": Fraction(1, 2), "budget": 1} | line
+    question = homes.plan_watch(homes.candidates(start=start, end=end, every=every), **asked).question()
     return key_of(written("question", question), None)
 
 
@@ -99,7 +99,7 @@ def test_the_same_watch_typed_otherwise_is_the_same_question(mechanism: str) -> 
     asked = watched(mechanism=mechanism)
     assert watched(threshold=0.5, budget=Fraction(1), mechanism=mechanism) == asked
     for knowledge in ({"expect": 0.1}, {"expect": Fraction(1, 10)}, {"expect": 3}, {"between": (0, 2)}):
-        found = watched(known=Known(**knowledge), mechanism=mechanism)
+        found = watched(**knowledge, mechanism=mechanism)
         assert found == asked, "what is known beforehand is no part of the question"
     for start, end in (("20130101", "2013-01-31"), (date(2013, 1, 1), date(2013, 1, 31)), ("2013-01", "2013-01")):
         assert watched(start, end, "day", mechanism=mechanism) == asked
@@ -165,13 +165,13 @@ def test_a_watch_that_the_ledger_cannot_pay_for_is_not_begun(tmp_path: Path) -> 
 def test_answers_that_are_seen_one_by_one_are_not_drawn_again_under_one_charge(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.zcdp(5000.0, delta=1e-6))
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-    plan = plan_watch(family, Line(threshold=0.5, budget=50, noise=(0.5, 0.5)), questions=9)
+    plan = plan_watch(family, WatchRequest(threshold=0.5, budget=50, noise=(0.5, 0.5)), questions=9)
     plan.start(book=book).ask(0.1)
     with pytest.raises(InvalidParameter, match="interrupted"):
         plan.start(book=book)
     # Of a data set nobody sees an answer before the ledger has all of them, so there is no other way to ask.
     homes = dp.Dataset(rows(), **HOMES, ledger=book)
-    about_homes = homes.plan_watch(Line(threshold=5, budget=50, noise=(5, 5)), homes.candidates(**YEAR))
+    about_homes = homes.plan_watch(homes.candidates(**YEAR), threshold=5, budget=50, noise=(5, 5))
     spent = book.balance().spent
     with pytest.raises(StateRefused, match="as a whole"):
         about_homes.start(book=book)
@@ -181,7 +181,7 @@ def test_answers_that_are_seen_one_by_one_are_not_drawn_again_under_one_charge(t
 def test_no_seeded_answer_gets_into_a_ledger(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "homes.ledger", dataset="homes", total=Total.pure(5.0))
     family = dp.QueryFamily(lower=0, upper=1, sensitivity=1e-3)
-    plan = plan_watch(family, Line(threshold=0.5, budget=1, noise=(0.5, 0.5)), questions=9)
+    plan = plan_watch(family, WatchRequest(threshold=0.5, budget=1, noise=(0.5, 0.5)), questions=9)
     with pytest.raises(InvalidParameter, match="seeded"):
         plan.start(dp.SeededEntropy(1), book=book)
     with pytest.raises(InvalidParameter, match="seeded"):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import dpselect as dp
-from dpselect.dataset import Known, Line
-from dpselect.dataset.watch_plan import CLEARLY_BETTER, WatchPlan, plan_watch
-from dpselect.dataset.watch_words import remedy
+from dpselect.dataset import WatchRequest
+from dpselect.dataset.known import Known
+from dpselect.dataset.request import CLEARLY_BETTER
+from dpselect.dataset.watch import WatchPlan, plan_watch
 from dpselect.errors import InvalidParameter, NotPublic
 from dpselect.mechanisms.catalogue import Entry, of_kind
 from dpselect.noise.entropy import SeededEntropy
@@ -22,7 +23,7 @@ FAMILY = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 5000, monotone=True)
 
 def planned(**changes: Any) -> WatchPlan:
     family = changes.pop("family", FAMILY)
-    line = Line(**({"threshold": Fraction(1, 4), "budget": 1} | changes))
+    line = WatchRequest(**({"threshold": Fraction(1, 4), "budget": 1} | changes))
     return plan_watch(family, line, questions=365)
 
 
@@ -41,7 +42,7 @@ def test_the_planner_chooses_among_pure_ones_and_says_why() -> None:
     assert plan.settings.delta == 0.0
     assert "of 2 ways with the same pure guarantee it is expected to do best" in plan.reason
     past = Profile(tuple(np.linspace(0.1, 0.3, 365)), public=True)
-    rationed = planned(known=Known(like=past))
+    rationed = planned(like=past)
     assert "shared out anew before each question" in rationed.reason
     assert rationed.settings.name == "exponential-rationed"
     assert planned(mechanism="laplace").reason.endswith("as asked.")
@@ -86,11 +87,11 @@ def test_what_is_hardly_better_than_a_guess_is_refused_and_costs_nothing() -> No
 
 @pytest.mark.slow
 def test_the_budget_named_in_a_refusal_does_and_much_less_does_not() -> None:
-    told = remedy(planned(budget=0.01))
+    told = planned(budget=0.01).remedy()
     enough = Fraction(told.split("a budget of ")[1].split()[0])
     assert planned(budget=enough).useful
     assert not planned(budget=enough / 2).useful
-    assert "would do" not in remedy(planned(threshold=2, budget=1))
+    assert "would do" not in planned(threshold=2, budget=1).remedy()
 
 
 @pytest.mark.slow
@@ -99,7 +100,7 @@ def test_fewer_and_longer_periods_share_the_same_budget() -> None:
     days = dp.Dataset("no/such/file.csv", **facts)
     year = days.candidates(start="2013-01-01", end="2013-12-31")
     told = {
-        budget: remedy(days.plan_watch(Line(threshold=Fraction(1, 4), budget=Fraction(budget)), year))
+        budget: days.plan_watch(year, threshold=Fraction(1, 4), budget=Fraction(budget)).remedy()
         for budget in ("0.1", "0.02")
     }
     assert "weeks would do" in told["0.1"]
@@ -107,15 +108,15 @@ def test_fewer_and_longer_periods_share_the_same_budget() -> None:
 
 
 def test_knowledge_sharpens_the_plan() -> None:
-    rare, often = planned(known=Known(expect=Fraction(1, 100))), planned(known=Known(expect=Fraction(4, 10)))
+    rare, often = planned(expect=Fraction(1, 100)), planned(expect=Fraction(4, 10))
     assert rare.settings.noise_spread < 0.5 * often.settings.noise_spread
     # A range bounds the values and does not say how many of them are high.
-    wide = planned(known=Known(between=(0, 0.4)))
+    wide = planned(between=(0, 0.4))
     assert wide.expected is not None
     assert wide.expected.share == pytest.approx(0.1, abs=0.01)
     assert "supposed: one" in wide.asked.known.in_words(period="day")
     year = 0.2 + 0.08 * np.sin(np.arange(365) / 58.0)
-    like = planned(known=Known(like=Profile(tuple(year), public=True)))
+    like = planned(like=Profile(tuple(year), public=True))
     assert like.expected is not None
     assert like.expected.share == pytest.approx(float((year >= 0.25).mean()))
     with pytest.raises(NotPublic):
@@ -133,11 +134,11 @@ def test_a_plan_fits_a_table_with_the_same_or_a_smaller_sensitivity() -> None:
     plan = planned().settings
     assert plan is not None
     smaller = dp.QueryFamily(lower=0, upper=1, sensitivity=1 / 6000, monotone=True)
-    again = plan_watch(smaller, Line(plan=plan), questions=365)
+    again = plan_watch(smaller, WatchRequest(plan=plan), questions=365)
     assert again.settings.family == smaller
     assert again.vector(SeededEntropy(1)).watcher.family.sensitivity == 1 / 6000
     rounded = dp.QueryFamily(lower=0, upper=1, sensitivity=np.nextafter(1 / 5000, 1), monotone=True)
-    plan_watch(rounded, Line(plan=plan), questions=365)
+    plan_watch(rounded, WatchRequest(plan=plan), questions=365)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_a_plan_for_something_else_is_refused_in_words_that_differ(change: dict[
     plan = planned().settings
     facts: dict[str, Any] = {"lower": 0, "upper": 1, "sensitivity": 1 / 5000, "monotone": True}
     with pytest.raises(InvalidParameter, match=said) as refused:
-        plan_watch(dp.QueryFamily(**(facts | change)), Line(plan=plan), questions=365)
+        plan_watch(dp.QueryFamily(**(facts | change)), WatchRequest(plan=plan), questions=365)
     before, after = str(refused.value).split(", but ")[:2]
     assert before.split("is for ")[1] != after.split(";")[0].removeprefix("these are ")
     assert not set("ΔρΣ⊤⊥") & set(str(refused.value))

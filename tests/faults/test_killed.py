@@ -22,7 +22,7 @@ from pyarrow import csv, parquet
 
 from dpselect.errors import LedgerError
 from dpselect.ledger import Ledger, Total
-from dpselect.ledger.minutes import Answers
+from dpselect.ledger.answer_log import AnswerLog
 
 TABLE = ["--user", "meter", "--time", "at", "--value", "kwh", "--cap", "10", "--population", "200"]
 TABLE += ["--from", "2013-01-01", "--to", "2013-01-31"]
@@ -112,10 +112,10 @@ def check_ledger(place, verb, printed, told):
             (kept,) = (entry for entry in ends if entry.reservation == answers[0]["ledger_entry"])
             assert answers[0]["answer"] in json.dumps(kept.content["answer"])
         if verb == "watch" and answers:
-            minutes = Answers()
+            log = AnswerLog()
             for entry in ends:
-                minutes.restore(entry.content["answer"])
-            assert [minutes.at(number, None) for number in range(len(answers))] == [
+                log.restore(entry.content["answer"])
+            assert [log.at(number, None) for number in range(len(answers))] == [
                 line["answer"] == "above" for line in answers
             ]
         assert charged > 0 or not answers

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect import Dataset, QueryFamily
-from dpselect.dataset import Line
+from dpselect.dataset import WatchRequest
 from dpselect.dataset.budget import left_in_words
 from dpselect.dataset.kept import KeptWatch
-from dpselect.dataset.watch_plan import plan_watch
+from dpselect.dataset.watch import plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter
 from dpselect.ledger import Amounts, Ledger, Total
 from dpselect.ledger.amounts import PER_DELTA, PER_EPSILON, promised, shown_down, shown_up, units_up
@@ -135,13 +135,13 @@ class TestTenAtOneTenth:
 
     def test_a_watch_that_is_charged_what_its_answers_cost_comes_to_no_more(self, book: Ledger) -> None:
         family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
-        plan = plan_watch(family, Line(threshold=0.5, budget=0.1, noise=(0.05, 0.08)), questions=40)
+        plan = plan_watch(family, WatchRequest(threshold=0.5, budget=0.1, noise=(0.05, 0.08)), questions=40)
         for number in range(10):
             watch = plan.start(book=book, key=str(number))
             while watch.can_ask:
                 watch.ask(0.9)
             watch.settle(ended=True)
-            assert watch.to_dict()["budget"] == 0.1
+            assert plan.answer(watch).to_dict()["budget"] == 0.1
         assert 0 < book.balance().spent <= book.total.limit
 
     def test_in_memory(self) -> None:

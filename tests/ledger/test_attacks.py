@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from dpselect.errors import BudgetExhausted, DPSelectError, LedgerError
-from dpselect.ledger import Asking, Ledger, Total, filter_on
+from dpselect.ledger import Ledger, Total, filter_on
 from dpselect.ledger.wording import key_of
 
 
@@ -206,11 +206,11 @@ class TestNames:
         assert len({key_of(question, key) for question in asked for key in keys}) == len(asked) * len(keys)
 
     def test_a_stream_and_a_question_of_the_same_words_are_two(self, on_disk: Ledger) -> None:
-        from dpselect.ledger.kinds import RealisedLedgerFilter
-        from dpselect.ledger.minutes import Answers
+        from dpselect.ledger.answer_log import AnswerLog
+        from dpselect.ledger.filter import RealisedLedgerFilter
 
         on_disk.reserve({"verb": "watch"}, cost=0.25)
-        stream = RealisedLedgerFilter(on_disk, question={"verb": "watch"}, limit=0.25, minutes=Answers())
+        stream = RealisedLedgerFilter(on_disk, question={"verb": "watch"}, limit=0.25, answers=AnswerLog())
         stream.charge(0.125)
         assert on_disk.balance().spent > 0.5
         stream.close()
@@ -243,19 +243,14 @@ class TestTiming:
         assert "reserve" not in kinds[kinds.index("retire") :]
         assert ledger.verify().holds
 
-    def test_streams_questions_and_batches_at_once_stay_within_the_total(self, ledger: Ledger, place: str) -> None:
+    def test_streams_and_questions_at_once_stay_within_the_total(self, ledger: Ledger, place: str) -> None:
         out: list[float] = []
 
-        def one_by_one() -> None:
+        def questions() -> None:
             with Ledger.open(place) as mine:
+                name = threading.get_ident()
                 for question in range(200):
-                    mine.ask({"one": question}, cost=0.0078125, draw=lambda: "x")
-                    out.append(0.0078125)
-
-        def together() -> None:
-            with Ledger.open(place) as mine:
-                questions = [Asking(question={"many": q}, cost=0.0078125, draw=lambda: "x") for q in range(200)]
-                for _ in mine.ask_many(questions, together=4):
+                    mine.ask({"thread": name, "question": question}, cost=0.0078125, draw=lambda: "x")
                     out.append(0.0078125)
 
         def stream() -> None:
@@ -268,7 +263,7 @@ class TestTiming:
             with pytest.raises(DPSelectError):
                 work()  # type: ignore[operator]
 
-        workers = [threading.Thread(target=until_the_end, args=(work,)) for work in (one_by_one, together, stream)]
+        workers = [threading.Thread(target=until_the_end, args=(work,)) for work in (questions, questions, stream)]
         for worker in workers:
             worker.start()
         for worker in workers:

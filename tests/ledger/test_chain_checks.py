@@ -6,29 +6,31 @@ from collections.abc import Callable
 
 import pytest
 
-from dpselect.ledger import Entry, Total
+from dpselect.ledger import LedgerEntry, Total
 from dpselect.ledger.amounts import NOTHING, Amounts
 from dpselect.ledger.chain import START, check_chain
 from dpselect.ledger.wording import written
 
-WHO, AT = "eve", "2024-01-01T00:00:00+00:00"
 TOTAL = Total.pure(1.0)
 HALF = Amounts(epsilon=TOTAL.amounts.epsilon // 2)
 
 
-def sealed(*entries: tuple[str, int | None, Amounts, Amounts], previous: str | None = None) -> list[Entry]:
+def sealed(*entries: tuple[str, int | None, Amounts, Amounts], previous: str | None = None) -> list[LedgerEntry]:
     """A chain of (kind, reservation, amounts, sums), each with its digest; ``previous`` in place of the last link."""
     body = written("total", {"dataset": "homes", "total": TOTAL.document()})
-    chain = [Entry(1, "create", None, None, TOTAL.amounts, WHO, AT, body).after(START, NOTHING, "homes")]
+    first = LedgerEntry(number=1, kind="create", who="eve", body=body, amounts=TOTAL.amounts)
+    chain = [first.after(START, NOTHING, "homes")]
     for kind, reservation, amounts, sums in entries:
         number, key = len(chain) + 1, "0" * 64 if kind == "reserve" else None
-        entry = Entry(number, kind, reservation, key, amounts, WHO, AT, "{}")
+        entry = LedgerEntry(
+            number=number, kind=kind, who="eve", body="{}", reservation=reservation, key=key, amounts=amounts
+        )
         last = previous is not None and number == len(entries) + 1
         chain.append(entry.after(previous if last and previous else chain[-1].digest, sums, "homes"))
     return chain
 
 
-def problems(chain: list[Entry]) -> str:
+def problems(chain: list[LedgerEntry]) -> str:
     return "; ".join(check_chain(chain, "homes").problems)
 
 
@@ -63,5 +65,5 @@ def test_a_chain_that_keeps_to_the_rules_holds() -> None:
     ],
     ids=["broken link", "sums", "beyond the total", "dearer end", "negative end", "negative", "settled twice"],
 )
-def test_a_chain_that_breaks_a_rule_is_found(make: Callable[[], list[Entry]], found: str) -> None:
+def test_a_chain_that_breaks_a_rule_is_found(make: Callable[[], list[LedgerEntry]], found: str) -> None:
     assert found in problems(make())

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dpselect import QueryFamily
-from dpselect.dataset import Line
-from dpselect.dataset.watch_plan import plan_watch
-from dpselect.ledger import Asking, Ledger, Total
+from dpselect.dataset import WatchRequest
+from dpselect.dataset.watch import plan_watch
+from dpselect.ledger import Ledger, Total
 
 _where = Path(__file__).with_name("test_many_processes.py")
 _spec = importlib.util.spec_from_file_location("ledger_processes", _where)
@@ -66,27 +66,12 @@ def _times(ledger: Ledger, count: int) -> Any:
 
 
 @pytest.mark.slow
-def test_questions_together_are_charged_once_each(made: Ledger, place: str, tmp_path: Path) -> None:
-    steps, shown = killed("together", place, tmp_path / "log")
-    processes.check(place, shown, TOTAL)
-    assert len(shown) > 3
-    out = {(line["question"], line["answer"]) for line in shown}
-    for step in range(steps + 1):
-        questions = [Asking(question={"step": step, "question": n}, cost=COST, draw=lambda: "y") for n in range(3)]
-        again = [answered.answer for answered in made.ask_many(questions, together=2)]
-        assert all((f"{step} {n}", "y") not in out for n in range(3))
-        assert all(again[n] == "x" for n in range(3) if (f"{step} {n}", "x") in out)
-    assert made.balance().charged == _times(made, 3 * (steps + 1))
-    assert made.verify().holds
-
-
-@pytest.mark.slow
 def test_a_watch_repeats_what_it_showed_and_is_charged_for_it(made: Ledger, place: str, tmp_path: Path) -> None:
     steps, shown = killed("watch", place, tmp_path / "log")
     processes.check(place, shown, TOTAL)
     assert len(shown) > 20
     out = {line["question"]: line["answer"] for line in shown}
-    line = Line(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
+    line = WatchRequest(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
     plan = plan_watch(QueryFamily(lower=0, upper=1, sensitivity=1e-4), line, questions=40)
     for step in range(steps + 1):
         watch = plan.start(book=made, key=str(step))

@@ -12,8 +12,8 @@ from sqlalchemy import make_url
 from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.amounts import Amounts
-from dpselect.ledger.minutes import Answers
-from dpselect.ledger.steps import check_within
+from dpselect.ledger.answer_log import AnswerLog
+from dpselect.ledger.records import check_within
 
 
 def asked(ledger: Ledger, statement: str) -> Any:
@@ -58,19 +58,19 @@ def test_a_cost_below_nothing_is_not_settled(tmp_path: Path) -> None:
 def test_answers_drawn_at_once_take_as_many_characters_whatever_they_are(count: int) -> None:
     lengths = set()
     for above in (lambda place: False, lambda place: True, lambda place: place == 0, lambda place: place == count - 1):
-        answers = Answers()
+        answers = AnswerLog()
         for place in range(count):
             answers.add(above(place), None)
         bits = answers.as_bits()
         lengths.add(len(bits["bits"]))
-        again = Answers()
+        again = AnswerLog()
         again.restore(bits)
         assert [again.at(place, None) for place in range(count)] == [above(place) for place in range(count)]
     assert len(lengths) == 1
 
 
 def test_an_answer_that_comes_while_others_are_written_is_still_to_be_written() -> None:
-    answers = Answers()
+    answers = AnswerLog()
     answers.add(True, "mon")
     first = answers.read()
     answers.add(False, "tue")

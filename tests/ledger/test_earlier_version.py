@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import Connection
 
 import dpselect as dp
-from dpselect.dataset.line import Line
 from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, PrivacyUnit, Total
 from dpselect.ledger.database import Database
@@ -29,9 +28,8 @@ end = "2013-01-31"
 ledger = "$OLD_LEDGER"
 total = 500
 """
-#: What was answered before the first watch was interrupted, and the second killed: the places above among the first.
-INTERRUPTED, KILLED = Line(threshold=3, budget=60, mechanism="exponential"), Line(threshold=4, budget=60,
-                                                                                  mechanism="exponential")  # fmt: skip
+#: The thresholds of two watches: the first was interrupted, the second killed.
+INTERRUPTED, KILLED = 3, 4
 
 
 @pytest.fixture
@@ -79,11 +77,10 @@ def test_a_known_question_is_answered_free(opened: dp.Dataset) -> None:
     assert opened.book.balance().anchor.number == 18, "nothing was written"
 
 
-@pytest.mark.parametrize(("line", "known"), [(INTERRUPTED, 12), (KILLED, 7)])
-def test_a_watch_goes_on_where_its_answers_end(opened: dp.Dataset, line: Line, known: int) -> None:
-    watch = opened.watch(line=line)
-    assert watch.kept is not None
-    assert watch.kept.repeated == known
+@pytest.mark.parametrize(("threshold", "known"), [(INTERRUPTED, 12), (KILLED, 7)])
+def test_a_watch_goes_on_where_its_answers_end(opened: dp.Dataset, threshold: int, known: int) -> None:
+    watch = opened.watch(threshold, budget=60, mechanism="exponential")
+    assert watch.repeats == known
     assert [place for place in watch.above if place < known] == [2, 6], "as they were answered then"
     assert watch.answered == 31 or watch.ended
     assert opened.spent <= 113.73 + 60

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dpselect.errors import BudgetExhausted, InvalidData, InvalidParameter, LedgerError
-from dpselect.ledger import Amounts, Asking, Ledger, Total, database
+from dpselect.ledger import Amounts, Ledger, Total, database
 from dpselect.ledger.history import history
 from dpselect.privacy.loss import Loss
 
@@ -205,123 +205,6 @@ class TestSameQuestion:
             ledger.reserve({"verb": "peak"}, cost=0.5)
 
 
-class TestTogether:
-    """Many questions with one transaction for several of them."""
-
-    def asked(self, ledger: Ledger, draws: list[Any], *, cost: float = 0.125, together: int = 3) -> list[Any]:
-        questions = (Asking(question={"question": place}, cost=cost, draw=draw) for place, draw in enumerate(draws))
-        return [answered.answer for answered in ledger.ask_many(questions, together=together)]
-
-    @pytest.mark.parametrize("together", [1, 3, 8, 100])
-    def test_answers_come_in_order_and_are_charged_as_one_by_one(self, ledger: Ledger, together: int) -> None:
-        draws = [lambda place=place: place for place in range(8)]
-        assert self.asked(ledger, draws, together=together) == list(range(8))
-        assert ledger.balance().spent == 1.0
-        drawn: list[int] = []
-        assert self.asked(ledger, [lambda: drawn.append(1)] * 8, together=together) == list(range(8))
-        assert drawn == []
-        assert sorted(kinds(ledger)) == ["create"] + ["reserve"] * 8 + ["settle"] * 8
-        assert ledger.verify().holds
-
-    def test_every_charge_is_there_before_its_draw_and_every_answer_before_it_is_shown(
-        self, ledger: Ledger, place: str
-    ) -> None:
-        with Ledger.open(place) as other:
-
-            def draw(number: int) -> int:
-                reserved = [entry.content for entry in other.entries() if entry.kind == "reserve"]
-                assert {"question": number} in reserved
-                return number
-
-            questions = [
-                Asking(question={"question": number}, cost=0.125, draw=lambda number=number: draw(number))
-                for number in range(7)
-            ]
-            for answered in ledger.ask_many(questions, together=2):
-                assert answered.entry in list(other.entries())
-
-    def test_what_fits_is_answered_before_the_refusal(self, ledger: Ledger) -> None:
-        found: list[str] = []
-        questions = [Asking(question={"question": place}, cost=0.3, draw=lambda: "x") for place in range(5)]
-        with pytest.raises(BudgetExhausted):
-            found.extend(answered.answer for answered in ledger.ask_many(questions, together=4))
-        assert found == ["x"] * 3
-        assert ledger.balance().spent == pytest.approx(0.9)
-        assert kinds(ledger).count("settle") == 3
-
-    def test_what_was_drawn_before_a_failure_is_answered_and_the_rest_stays_charged(self, ledger: Ledger) -> None:
-        def fail() -> Any:
-            raise RuntimeError
-
-        found: list[str] = []
-        questions = [
-            Asking(question={"question": place}, cost=0.125, draw=fail if place == 2 else lambda: "x")
-            for place in range(6)
-        ]
-        with pytest.raises(RuntimeError):
-            found.extend(answered.answer for answered in ledger.ask_many(questions, together=4))
-        assert found == ["x", "x"]
-        assert ledger.balance().spent == 0.5
-        with pytest.raises(InvalidParameter, match="lost"):
-            self.asked(ledger, [lambda: "y"] * 6)
-        rest = [Asking(question={"question": place}, cost=0.125, draw=lambda: "y") for place in (3, 4, 5)]
-        assert [answered.answer for answered in ledger.ask_many(rest)] == ["y", "y", "y"]
-        assert ledger.balance().spent == 0.75
-        assert ledger.verify().holds
-
-    @pytest.mark.parametrize("bad", [0, 1, 2])
-    @pytest.mark.parametrize("together", [1, 2, 8])
-    def test_an_answer_that_cannot_be_written_is_lost(self, ledger: Ledger, bad: int, together: int) -> None:
-        drawn: list[int] = []
-
-        def draw(place: int) -> str:
-            drawn.append(place)
-            return "/login" if place == bad else "x"
-
-        draws = [lambda place=place: draw(place) for place in range(4)]
-        with pytest.raises(InvalidParameter, match="paths"):
-            self.asked(ledger, draws, together=together)
-        for _ in range(3):
-            with pytest.raises(InvalidParameter, match="lost"):
-                self.asked(ledger, draws, together=together)
-        assert drawn.count(bad) == 1
-        assert ledger.verify().holds
-
-    def test_what_could_not_be_read_is_asked_again_for_nothing(self, ledger: Ledger) -> None:
-        def fail() -> Any:
-            raise RuntimeError
-
-        def asked(read: Any) -> list[Any]:
-            questions = [Asking(question={"question": 1}, cost=0.5, draw=lambda: "x", read=read)]
-            return [answered.answer for answered in ledger.ask_many(questions)]
-
-        with pytest.raises(RuntimeError):
-            asked(fail)
-        assert asked(lambda: None) == ["x"]
-        assert ledger.balance().spent == 0.5
-
-    def test_a_loss_by_somebody_else_ends_the_questions(self, ledger: Ledger, place: str) -> None:
-        with Ledger.open(place) as other:
-
-            def draw() -> str:
-                with pytest.raises(InvalidParameter):
-                    other.ask({"question": 1}, cost=0.125, draw=lambda: "/login")
-                return "never shown"
-
-            found: list[str] = []
-            draws = [lambda: "x", draw, lambda: "x"]
-            questions = [Asking(question={"question": n}, cost=0.125, draw=one) for n, one in enumerate(draws)]
-            with pytest.raises(InvalidParameter, match="lost"):
-                found.extend(answered.answer for answered in ledger.ask_many(questions))
-        assert found == ["x"]
-        assert ledger.verify().holds
-
-    def test_the_same_question_twice_has_one_answer(self, ledger: Ledger) -> None:
-        questions = [Asking(question={"question": 1}, cost=0.25, draw=lambda x=x: x) for x in range(4)]
-        assert [answered.answer for answered in ledger.ask_many(questions)] == [0, 0, 0, 0]
-        assert ledger.balance().spent == 0.25
-
-
 def test_a_question_is_as_quick_after_thousands_as_before(tmp_path: Path) -> None:
     """No statement looks at all entries: the plans name an index with everything that is asked for."""
     import sqlite3
@@ -407,10 +290,6 @@ class TestOpening:
 def test_what_is_no_function_is_refused_before_anything_is_charged(ledger: Ledger, nonsense: Any) -> None:
     with pytest.raises(InvalidParameter, match="draw must be a function"):
         ledger.ask({"verb": "peak"}, cost=0.1, draw=nonsense)
-    with pytest.raises(InvalidParameter, match="draw must be a function"):
-        list(ledger.ask_many([Asking(question={"verb": "peak"}, cost=0.1, draw=nonsense)]))
-    with pytest.raises(InvalidParameter, match="made of Asking"):
-        list(ledger.ask_many([nonsense]))
     assert ledger.balance().spent == 0.0
     if nonsense is not None:
         with pytest.raises(InvalidParameter, match="read must be a function"):

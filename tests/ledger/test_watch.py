@@ -18,10 +18,9 @@ import pytest
 from dpselect import Dataset, QueryFamily
 from dpselect.composition.budgeted_run import BudgetedRun
 from dpselect.composition.sparse_vector import SparseVector
-from dpselect.dataset import Known, Line, how_much, kept, watch_words
+from dpselect.dataset import WatchRequest, how_much, kept
 from dpselect.dataset import rows as access
-from dpselect.dataset.watch import Watch
-from dpselect.dataset.watch_plan import WatchPlan, plan_watch
+from dpselect.dataset.watch import Watch, WatchPlan, plan_watch
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError
 from dpselect.ledger import Ledger, Total
 from dpselect.ledger.history import history
@@ -69,13 +68,11 @@ def interrupt() -> None:
 
 def watch(homes: Dataset, **options: Any) -> Watch:
     # Gaussian noise by the plain rule, which many small charges go with.
-    return homes.watch(
-        line=Line(threshold=25, budget=0.8, clip=(25, 25)), start=DAYS[0], end=DAYS[-1], anyway=True, **options
-    )
+    return homes.watch(threshold=25, budget=0.8, clip=(25, 25), start=DAYS[0], end=DAYS[-1], anyway=True, **options)
 
 
 def stream(budget: float = 0.5) -> WatchPlan:
-    line = Line(threshold=0.5, budget=budget, noise=(0.05, 0.08))
+    line = WatchRequest(threshold=0.5, budget=budget, noise=(0.05, 0.08))
     return plan_watch(FAMILY, line, questions=40)
 
 
@@ -106,8 +103,7 @@ class TestTable:
         monkeypatch.setattr(access, "read", lambda *_, **__: pytest.fail("data was touched"))
         again = watch(homes)
         assert (again.labels, again.answered, again.cost) == (first.labels, first.answered, first.cost)
-        assert again.kept is not None
-        assert again.kept.repeated == first.answered
+        assert again.repeats == first.answered
         assert ledger.balance() == before
         told = " ".join(str(again).split())
         assert f"These answers were first given on {list(ledger.entries())[1].at[:10]}" in told
@@ -118,14 +114,14 @@ class TestTable:
         self, homes: Dataset, ledger: Ledger
     ) -> None:
         def asked(**known: Any) -> Watch:
-            line = Line(threshold=25, budget=0.8, mechanism="exponential", known=Known(**known))
-            return homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+            asked: dict[str, Any] = {"threshold": 25, "budget": 0.8, "mechanism": "exponential", **known}
+            return homes.watch(**asked, start=DAYS[0], end=DAYS[-1], anyway=True)
 
         def noise(found: Watch) -> dict[str, str]:
             return {name: text for name, text in found.as_report().parameters if name.startswith("Noise of")}
 
         first, again = asked(expect=2), asked(expect=15)
-        assert dict(watch_words.noise(first.plan)) != dict(watch_words.noise(again.plan)), "planned otherwise"
+        assert first.plan.noise_entries() != again.plan.noise_entries(), "planned otherwise"
         assert noise(again) == noise(first)
         assert (again.labels, again.cost) == (first.labels, first.cost)
         assert "Expected" in dict(first.as_report().findings[0].details)
@@ -139,9 +135,7 @@ class TestTable:
     def test_with_another_key_or_afresh_it_is_paid_again(self, homes: Dataset, ledger: Ledger) -> None:
         spent = []
         for options in ({}, {"key": "second"}, {"afresh": True}):
-            homes.watch(
-                line=Line(threshold=25, budget=0.25, clip=(25, 25)), start=DAYS[0], end=DAYS[9], anyway=True, **options
-            )
+            homes.watch(threshold=25, budget=0.25, clip=(25, 25), start=DAYS[0], end=DAYS[9], anyway=True, **options)
             spent.append(ledger.balance().spent)
         assert spent[0] < spent[1] < spent[2]
 
@@ -167,7 +161,7 @@ class TestTable:
         assert min(held) > 0
         found = watch(homes)
         assert found.answered > 10
-        assert ledger.balance().spent == pytest.approx(sum(run.epsilon for run in found.vector.runs), rel=1e-9)
+        assert ledger.balance().spent == pytest.approx(sum(run.epsilon for run in found.run.vector.runs), rel=1e-9)
 
     @pytest.mark.parametrize("at", [0, 1, 4])
     def test_interrupted_it_keeps_what_was_drawn_and_says_so(
@@ -192,31 +186,31 @@ class TestTable:
         else:
             assert (note, spent) == ("nothing was spent", 0)
         found = watch(homes)
-        assert found.kept is not None
-        assert found.kept.repeated == at
-        assert ledger.balance().spent == pytest.approx(spent + sum(run.epsilon for run in found.vector.runs), rel=1e-9)
+        assert found.repeats == at
+        assert ledger.balance().spent == pytest.approx(
+            spent + sum(run.epsilon for run in found.run.vector.runs), rel=1e-9
+        )
         assert all(one.state == "settled" for one in history(ledger))
 
     @pytest.mark.usefixtures("one_named")
     def test_values_are_drawn_once_and_charged_with_the_names(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        line: dict[str, Any] = {"threshold": 25, "budget": 0.8, "clip": (25, 25), "how_much": True}
         days = {"start": DAYS[0], "end": DAYS[-1], "anyway": True}
         with monkeypatch.context() as patched:
             patched.setattr(how_much, "draw", lambda *_, **__: interrupt())
             with pytest.raises(KeyboardInterrupt) as stopped:
-                homes.watch(line=line, **days)
+                homes.watch(**line, **days)
         (note,) = stopped.value.__notes__
         assert note.endswith("; it holds ε = 0.4 for their values")
         held = ledger.balance().spent
-        first = homes.watch(line=line, **days)
-        assert first.kept is not None
-        assert first.kept.repeated == first.answered, "the names were there"
+        first = homes.watch(**line, **days)
+        assert first.repeats == first.answered, "the names were there"
         assert ledger.balance().spent == held == pytest.approx(first.cost, rel=1e-9)
         assert first.count > 0
         assert first.cost <= 0.8
-        again = homes.watch(line=line, **days)
+        again = homes.watch(**line, **days)
         assert (again.labels, again.amounts, again.cost) == (first.labels, first.amounts, first.cost)
         assert ledger.balance().spent == held
         assert ledger.verify().holds
@@ -225,19 +219,19 @@ class TestTable:
     def test_a_failed_draw_of_values_is_lost_and_the_names_stand(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        line: dict[str, Any] = {"threshold": 25, "budget": 0.8, "clip": (25, 25), "how_much": True}
         monkeypatch.setattr(how_much, "draw", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError) as failed:
-            homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+            homes.watch(**line, start=DAYS[0], end=DAYS[-1], anyway=True)
         assert "their values are lost and it keeps ε = 0.4" in failed.value.__notes__[0]
         with pytest.raises(InvalidParameter, match="was lost after its charge"):
-            homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+            homes.watch(**line, start=DAYS[0], end=DAYS[-1], anyway=True)
 
     @pytest.mark.usefixtures("one_named")
     def test_values_that_others_left_no_room_for_are_not_given_and_the_names_are(
         self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        line = Line(threshold=25, budget=0.8, clip=(25, 25), how_much=True)
+        line: dict[str, Any] = {"threshold": 25, "budget": 0.8, "clip": (25, 25), "how_much": True}
         settle = kept.KeptWatch.settle
 
         def others(self: kept.KeptWatch, *given: Any, **options: Any) -> None:
@@ -245,7 +239,7 @@ class TestTable:
             ledger.reserve({"question": "another"}, cost=ledger.balance().remaining - 0.1)
 
         monkeypatch.setattr(kept.KeptWatch, "settle", others)
-        found = homes.watch(line=line, start=DAYS[0], end=DAYS[-1], anyway=True)
+        found = homes.watch(**line, start=DAYS[0], end=DAYS[-1], anyway=True)
         assert found.count > 0
         assert found.amounts is None
         assert "not given: others have used what was left" in " ".join(str(found).split())
@@ -263,14 +257,13 @@ class TestTable:
 
         with monkeypatch.context() as patched:
             patched.setattr(SparseVector, "ask", crash)
-            line = Line(threshold=25, budget=0.8, clip=(25, 25))
-            plan = homes.plan_watch(line, homes.candidates(start=DAYS[0], end=DAYS[-1]))
+            days = homes.candidates(start=DAYS[0], end=DAYS[-1])
+            plan = homes.plan_watch(days, threshold=25, budget=0.8, clip=(25, 25))
             with pytest.raises(MemoryError):
                 plan.ask(anyway=True)
         charged = ledger.balance().spent
         found = watch(homes)
-        assert found.kept is not None
-        assert found.kept.repeated <= at
+        assert found.repeats <= at
         assert charged <= ledger.balance().spent <= 0.8
         assert watch(homes).labels == found.labels
         assert ledger.verify().holds
@@ -316,7 +309,7 @@ class TestTable:
                 watch(homes)
         stays = ledger.balance().spent
         found = watch(homes)
-        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
+        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.run.vector.runs)
         assert "lost" in [one.state for one in history(ledger)]
 
     @pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -340,19 +333,16 @@ class TestTable:
         stays = ledger.balance().spent
         assert "lost" in [one.state for one in history(ledger)]
         found = watch(homes)
-        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.vector.runs)
+        assert ledger.balance().spent >= stays + sum(run.epsilon for run in found.run.vector.runs)
         assert ledger.verify().holds
 
     @pytest.mark.parametrize(
-        "line",
-        [
-            Line(threshold=25, budget=0.8, mechanism="exponential", known=Known(expect=7)),
-            Line(threshold=25, budget=0.8, noise=(100, 200), resample=False),
-        ],
+        "by_hand",
+        [{"mechanism": "exponential", "expect": 20}, {"noise": (100, 200), "resample": False}],
         ids=["rationed", "one threshold for all"],
     )
     def test_killed_between_stretches_every_answer_that_is_kept_stays_paid(
-        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, line: Line
+        self, homes: Dataset, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, by_hand: dict[str, Any]
     ) -> None:
         """One run goes through all stretches: the last of them pays for answers that stand in those before it."""
         runs: list[BudgetedRun] = []
@@ -368,7 +358,8 @@ class TestTable:
                 raise KeyboardInterrupt
             return found
 
-        plan = homes.plan_watch(line, homes.candidates(start=DAYS[0], end=DAYS[-1]))
+        days = homes.candidates(start=DAYS[0], end=DAYS[-1])
+        plan = homes.plan_watch(days, threshold=25, budget=0.8, **by_hand)
         monkeypatch.setattr(BudgetedRun, "begin", begun)
         for _ in range(3):
             with monkeypatch.context() as patched:
@@ -377,8 +368,7 @@ class TestTable:
                 with pytest.raises(KeyboardInterrupt):
                     plan.ask(anyway=True)
         found = plan.ask(anyway=True)
-        assert found.kept is not None
-        assert found.kept.repeated
+        assert found.repeats
         costs = [run.spent for run in runs if run.below + run.above]
         assert len(costs) >= 3
         assert sum(costs) <= ledger.balance().spent + 1e-9 <= 0.8 + 2e-9
@@ -426,7 +416,7 @@ class TestStream:
 
     def test_a_rationed_watch_goes_on_with_its_ration(self, ledger: Ledger) -> None:
         """Near the end half of what is left may go to one ⊤; a ration that starts again would give it a seventh."""
-        line = Line(threshold=0.5, budget=0.5, mechanism="exponential", known=Known(expect=4))
+        line = WatchRequest(threshold=0.5, budget=0.5, mechanism="exponential", expect=4)
         plan = plan_watch(FAMILY, line, questions=40)
         assert isinstance(plan.settings.way, Rationed)
         first = plan.start(book=ledger)
@@ -503,9 +493,9 @@ class TestStream:
         assert ledger.verify().holds
 
     def test_long_streams_are_kept_in_parts(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-        from dpselect.ledger import minutes
+        from dpselect.ledger import answer_log
 
-        monkeypatch.setattr(minutes, "MOST", 7)
+        monkeypatch.setattr(answer_log, "MOST", 7)
         first = stream().start(book=ledger)
         answers = answered(first, VALUES)
         first.settle(ended=False)

@@ -20,7 +20,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
 from dpselect.errors import BudgetExhausted, InvalidParameter
-from dpselect.ledger import Asking, Ledger, book, filter_on
+from dpselect.ledger import Ledger, book, filter_on
 
 COST = 0.01
 
@@ -82,21 +82,6 @@ def ask_questions(place: str, log: Log, seed: int, show_first: bool) -> None:
             log.write(settled=number, digest=digest)
 
 
-def ask_together(place: str, log: Log, seed: int) -> None:
-    """Questions with one transaction for several of them."""
-    with Ledger.open(place, who=f"batch {seed}") as ledger:
-        questions = (
-            Asking(question={"batch": seed, "question": number}, cost=COST / 4, draw=lambda: "x")
-            for number in range(10_000)
-        )
-        try:
-            for number, answered in enumerate(ledger.ask_many(questions, together=5)):
-                log.write(question=f"batch {seed} {number}", answer="x", cost=COST / 4)
-                log.write(settled=answered.entry.number, digest=answered.entry.digest)
-        except BudgetExhausted:
-            return
-
-
 def stream(place: str, log: Log, seed: int) -> None:
     """Charges of a stream, a stretch at a time."""
     with Ledger.open(place, who=f"stream {seed}") as ledger:
@@ -121,8 +106,6 @@ def kill(place: str, log_path: str, processes: int, *, show_first: bool) -> None
                 die_at(chance.randrange(20, 120))
             if seed % 5 == 4:
                 stream(place, log, seed)
-            elif seed % 5 == 3:
-                ask_together(place, log, seed)
             else:
                 ask_questions(place, log, seed, show_first)
             os._exit(0)
@@ -159,21 +142,14 @@ def ask_one(ledger: Ledger, log: Log, step: int) -> None:
     log.write(question=f"{step} 0", answer=answered.answer, cost=COST)
 
 
-def ask_three(ledger: Ledger, log: Log, step: int) -> None:
-    """Three questions, two together."""
-    questions = [Asking(question={"step": step, "question": n}, cost=COST, draw=lambda: "x") for n in range(3)]
-    for number, answered in enumerate(ledger.ask_many(questions, together=2)):
-        log.write(question=f"{step} {number}", answer=answered.answer, cost=COST)
-
-
 def watch_three(ledger: Ledger, log: Log, step: int) -> None:
     """A watch that shows each answer as soon as it is in the ledger."""
     from dpselect import QueryFamily
-    from dpselect.dataset import Line
-    from dpselect.dataset.watch_plan import plan_watch
+    from dpselect.dataset import WatchRequest
+    from dpselect.dataset.watch import plan_watch
 
     family = QueryFamily(lower=0, upper=1, sensitivity=1e-4)
-    line = Line(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
+    line = WatchRequest(threshold=0.5, budget=COST * 10, noise=(0.05, 0.08))
     watch = plan_watch(family, line, questions=40).start(book=ledger, key=str(step))
     before = 0.0
     for number, value in enumerate((0.0, 1.0, 0.0)):
@@ -184,7 +160,7 @@ def watch_three(ledger: Ledger, log: Log, step: int) -> None:
     watch.settle(ended=False)
 
 
-DEEDS = {"ask": ask_one, "together": ask_three, "watch": watch_three}
+DEEDS = {"ask": ask_one, "watch": watch_three}
 
 
 def ask_until_the_end(ledger: Ledger, log: Log, seed: int) -> None:
@@ -210,10 +186,7 @@ def ask_the_same(ledger: Ledger, log: Log, seed: int) -> None:
     for number in range(20):
         question = {"question": number}
         try:
-            if seed % 2:
-                answered = ledger.ask(question, cost=COST, draw=draw)
-            else:
-                (answered,) = ledger.ask_many([Asking(question=question, cost=COST, draw=draw)])
+            answered = ledger.ask(question, cost=COST, draw=draw)
             log.write(question=number, seen=answered.answer)
         except RuntimeError:
             log.write(question=number, seen=f"the failure of {seed}")

@@ -605,8 +605,8 @@ FAULTS: list[Fault] = [
     fault(
         "a peak is charged once its rows are read",
         "dataset/peak.py",
-        "        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
-        "        read()\n        dataset.budget.charge(plan.promise, parameter=plan.priced_by)\n",
+        "            account.budget.charge(self.promise, parameter=self.priced_by)\n",
+        "            read()\n            account.budget.charge(self.promise, parameter=self.priced_by)\n",
         f"{DATASET}::test_a_failed_reading_is_counted_since_it_was_charged_before",
     ),
     fault(
@@ -633,7 +633,7 @@ FAULTS: list[Fault] = [
     # A ledger.
     fault(
         "a ledger looks at each question's cost alone",
-        "ledger/steps.py",
+        LEDGER,
         "        if not total.fits(head.sums + amounts):\n",
         "        if not total.fits(amounts):\n",
         f"{STORE}::TestAsking::test_what_does_not_fit_is_refused_and_nothing_is_drawn_or_written",
@@ -653,17 +653,10 @@ FAULTS: list[Fault] = [
         f"{STORE}::TestSameQuestion::test_it_finds_the_first_answer_and_spends_nothing",
     ),
     fault(
-        "of many questions those that have their answers are drawn again",
-        LEDGER,
-        "                if held.settled is not None:\n",
-        "                if False:\n",
-        f"{STORE}::TestTogether::test_answers_come_in_order_and_are_charged_as_one_by_one",
-    ),
-    fault(
         "a question asked afresh is the one asked before",
         LEDGER,
-        "secrets.token_hex(32) if afresh else key_of(body, key)\n        return self._reserve(mark, self._total.price(cost), body, new=afresh)\n",
-        "key_of(body, key)\n        return self._reserve(mark, self._total.price(cost), body, new=False)\n",
+        '        body = written("question", question)\n        mark = secrets.token_hex(32) if',
+        '        body, afresh = written("question", question), False\n        mark = secrets.token_hex(32) if',
         f"{STORE}::TestSameQuestion::test_afresh_or_with_another_key_it_is_paid_again",
     ),
     fault(

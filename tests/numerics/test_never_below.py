@@ -71,6 +71,46 @@ class Transcript:
     proven = staticmethod(certify_transcript)
 
 
+class ScaledNoisyMax(NoisyMax):
+    """Drawn in the bound's own scale: c/σ, the peak's distance, the loss; Δ up to c, counts near powers of two."""
+
+    @staticmethod
+    def draw(rng):
+        gap, power = 10 ** rng.uniform(-2, 2.7), rng.integers(1, 45)
+        return {
+            "sensitivity": min(1.0, 10 ** rng.uniform(-11, 1.5) / max(gap, 1.0)),
+            "sigma": 1.0 / gap,
+            "candidates": 2.0**power + rng.integers(-1, 2) + (power == 1),
+            "monotone": bool(rng.integers(2)),
+        }
+
+
+class ScaledTranscript(Transcript):
+    """Drawn in the bound's own scale: slopes and offsets in σ_Z, ranges far from 0, thresholds at their ends; as many
+    ⊤ as ⊥, or nearly; Δ by the size of the loss."""
+
+    @staticmethod
+    def draw(rng):
+        width, noise = 10 ** rng.uniform(-3, 3), 10 ** rng.uniform(-2, 2)
+        lower = float(rng.choice([0.0, -width, 1e6, -0.1 * width, rng.integers(-50, 50) / 64]))
+        upper = lower + width
+        place = rng.choice(["end", "inside", "outside"])
+        inside = {"end": float(rng.integers(2)), "inside": rng.random(), "outside": rng.normal() * 8}[place]
+        below = float(rng.choice([0.0, 1.0, 2.0 ** rng.integers(1, 40), 10.0 ** rng.integers(1, 12)]))
+        above = float(rng.choice([0.0, 1.0, below, np.floor(below * rng.random()) + 1, 10.0 ** rng.integers(1, 6)]))
+        return {
+            "lower": lower,
+            "upper": upper,
+            "sensitivity": (upper - lower) * min(1.0, 10 ** rng.uniform(-11, 0.2)),
+            "threshold": lower + (upper - lower) * inside,
+            "sigma_threshold": width * noise * 10 ** rng.uniform(-2, 1.2),
+            "sigma_query": width * noise,
+            "below": below,
+            "above": above if below or above else 1.0,
+            "monotone": bool(rng.integers(2)),
+        }
+
+
 def agrees(upper, proven):
     return proven.lower <= upper <= proven.upper * (1 + 1e-10) + 1e-307
 
@@ -104,6 +144,27 @@ def mixture(rng):
         (rng.uniform(-1, 0.3, kinds) * spread).tolist(),
         (10 ** rng.uniform(-9, rng.choice([-2, 0.5]), kinds) * (rng.random(kinds) < 0.8)).tolist(),
     )
+
+
+def hard_mixture(rng):
+    """A hill made by one kind of factor, and others that trouble the arithmetic: steep and far above it, where φ/Φ
+    underflows; shifted so that one translation clears both, but for rounding; deep in the lower tail."""
+    count, slope = np.floor(10 ** rng.uniform(0.5, 6)), 10 ** rng.uniform(-1, 0.5)
+    offset, shift = rng.uniform(-9, 2), 10 ** rng.uniform(-9, rng.choice([-2, 0.3]))
+    # The hill lies where count·slope·φ(y) is about x.
+    x = max(0.0, (np.sqrt(2 * np.log(1 + count * slope / 4)) - offset) / slope)
+    cell = [(count, slope, offset, shift)]
+    for trouble in rng.choice(["far", "cleared", "deep", "none"], int(rng.integers(1, 4))):
+        along = 10 ** rng.uniform(-1, 2) * rng.choice([-1, 1])
+        if trouble == "far":
+            cell.append((10.0 ** rng.integers(0, 10), along, rng.uniform(20, 60) - along * x, rng.random() / 30))
+        elif trouble == "cleared":
+            scale = rng.uniform(0.3, 3)
+            cell.append((np.floor(10 ** rng.uniform(0, 12)), slope * scale, rng.uniform(3, 12) - slope * scale * x,
+                         shift * scale))  # fmt: skip
+        elif trouble == "deep":
+            cell.append((np.floor(10 ** rng.uniform(0, 6)), along / 30, -(10 ** rng.uniform(1, 5)), rng.random()))
+    return tuple(map(list, zip(*((float(part) for part in row) for row in cell), strict=True)))
 
 
 def mixture_truth(cell):
@@ -154,15 +215,18 @@ def round_settings():
     return transcripts, selections
 
 
-@pytest.mark.parametrize("kind", [NoisyMax, Transcript])
-def test_never_below_the_truth_quick_share(kind):
+@pytest.mark.parametrize(
+    ("kind", "size"), [(NoisyMax, 150), (Transcript, 150), (ScaledNoisyMax, 60), (ScaledTranscript, 60)]
+)
+def test_never_below_the_truth_quick_share(kind, size):
     rng = np.random.default_rng(202611)
-    check(kind, [kind.draw(rng) for _ in range(150)])
+    check(kind, [kind.draw(rng) for _ in range(size)])
 
 
-def test_mixtures_never_below_the_truth_quick_share():
+@pytest.mark.parametrize(("draw", "size"), [(mixture, 100), (hard_mixture, 40)])
+def test_mixtures_never_below_the_truth_quick_share(draw, size):
     rng = np.random.default_rng(202612)
-    check_mixtures([mixture(rng) for _ in range(100)])
+    check_mixtures([draw(rng) for _ in range(size)])
 
 
 def test_round_settings_never_below_the_truth_quick_share():
@@ -173,7 +237,7 @@ def test_round_settings_never_below_the_truth_quick_share():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("kind", [NoisyMax, Transcript])
+@pytest.mark.parametrize("kind", [NoisyMax, Transcript, ScaledNoisyMax, ScaledTranscript])
 def test_never_below_the_truth(kind, part):
     rng = np.random.default_rng([2026, part])
     check(kind, [kind.draw(rng) for _ in range(CELLS)])
@@ -181,9 +245,10 @@ def test_never_below_the_truth(kind, part):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_mixtures_never_below_the_truth(part):
+@pytest.mark.parametrize("draw", [mixture, hard_mixture])
+def test_mixtures_never_below_the_truth(draw, part):
     rng = np.random.default_rng([2027, part])
-    check_mixtures([mixture(rng) for _ in range(CELLS)])
+    check_mixtures([draw(rng) for _ in range(CELLS)])
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from dpselect import LaplaceAboveThreshold, QueryFamily
 from dpselect.planning import Job, Profile
 from dpselect.planning.outlook import with_share
 from dpselect.planning.planner import ranked
-from dpselect.planning.simulation import f1_scores
+from dpselect.planning.simulation import f1_scores, simulate_rationed
 
 FAMILY = QueryFamily(lower=0, upper=1, sensitivity=1 / 3000, monotone=True)
 
@@ -30,18 +30,17 @@ def textbook(past, future, line, epsilon, family=FAMILY):
 
 
 def lived(plan, future, *, passes, seed=31):
-    """F1 of so many simulated passes of a plan over the year that came."""
-    job = Job(
-        asked="crossings",
-        family=FAMILY,
-        epsilon=plan.epsilon,
+    """F1 of so many simulated passes of a rationed plan over the year that came."""
+    return simulate_rationed(
+        plan.way.ration(len(future)),
+        scale_threshold=plan.way.scale_threshold,
+        costs=(FAMILY.sensitivity, FAMILY.sensitivity),
+        budget=plan.epsilon,
         threshold=plan.threshold,
-        public=Profile(tuple(future), public=True),
-        share=None if (future >= plan.threshold).any() else 1 / len(future),
-        outlook="steady",
-    )
-    generator = np.random.default_rng(seed)
-    return plan.way._passes(job, epsilon=plan.epsilon, passes=passes, generator=generator).f1[0]
+        streams=future[None, :],
+        passes=passes,
+        generator=np.random.default_rng(seed),
+    ).f1[0]
 
 
 def planned(past, future, line, epsilon, outlook="changing"):

@@ -9,7 +9,7 @@ from tests.planning.test_robust_outlook import lived as lived_one_by_one
 from tests.planning.test_whole_set import set_scores
 
 from dpselect import QueryFamily
-from dpselect.dataset import Known, Line
+from dpselect.dataset import WatchRequest
 from dpselect.planning import Profile
 from dpselect.planning.outlook import stated_range
 
@@ -21,11 +21,11 @@ def told(known, past, future, line):
     """What a person who knows the truth says of the year after, or shows of the year before."""
     number, ends = int((future >= line).sum()), (float(future.min()), float(future.max()))
     return {
-        "nothing": Known(),
-        "share": Known(expect=number or None),
-        "range": Known(between=ends),
-        "range and share": Known(between=ends, expect=number or None),
-        "series": Known(like=Profile(tuple(past), public=True)),
+        "nothing": {},
+        "share": {"expect": number or None},
+        "range": {"between": ends},
+        "range and share": {"between": ends, "expect": number or None},
+        "series": {"like": Profile(tuple(past), public=True)},
     }[known]
 
 
@@ -42,7 +42,7 @@ def within(kind, seed, epsilon, known, *, passes=100):
     above = int((future >= line).sum())
     if "share" in known and not 0 < above < DAYS:
         return None
-    asked = Line(threshold=line, budget=epsilon, known=told(known, past, future, line))
+    asked = WatchRequest(threshold=line, budget=epsilon, **told(known, past, future, line))
     plan = asked.ranked(FAMILY, questions=DAYS, unit=Fraction(1), whole=True)[0]
     f1 = lived(plan, future, passes=passes)
     low, high = plan.prediction.low, plan.prediction.high

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, ndtr
 from dpselect.mechanisms.classical import ExponentialMechanism
 from dpselect.mechanisms.gaussian_above_threshold import GaussianAboveThreshold
 from dpselect.mechanisms.gaussian_noisy_max import GaussianNoisyMax
+from dpselect.privacy.above_threshold import transcript_epsilon
 from dpselect.privacy.conversions import (
     ORDERS,
     pure_renyi,
@@ -20,6 +21,7 @@ from dpselect.privacy.conversions import (
     renyi_to_probabilistic,
 )
 from dpselect.privacy.family import QueryFamily
+from dpselect.privacy.noisy_max import noisy_max_epsilon
 from dpselect.privacy.profiles import gaussian_delta, selection_epsilon, total_shift
 from dpselect.privacy.zhu_wang import log_negative_moment, zhu_wang_renyi
 
@@ -260,3 +262,18 @@ def test_what_moves_at_all_has_a_delta_a_divergence_and_a_price():
         assert pure_to_gaussian(epsilon) > epsilon
     assert pure_renyi(2.0, 0.0) == 0.0 == pure_to_gaussian(0.0)
     assert ExponentialMechanism(QueryFamily(lower=0, upper=1, sensitivity=5e-324), 1.5).epsilon(3) > 0.0
+
+
+def test_extreme_inputs_give_bounds_without_warnings():
+    """Every warning is an error here. What cannot be had is infinite, which is safe."""
+    bound = zhu_wang_renyi(1e150, sensitivity=1.0, threshold_gap=1e16, sigma_threshold=1.0, sigma_query=1e8)
+    assert bound > 0.5e150
+    assert zhu_wang_renyi(1e300, sensitivity=1e200, threshold_gap=1.0, sigma_threshold=1.0, sigma_query=2.0) == math.inf
+    assert selection_epsilon(1e-5, shift=[1e200, 1.0], outputs=3)[0] == math.inf
+    rng = np.random.default_rng(8)
+    for scale in (3, 30, 300):
+        width, change, noise, spread, line = 10 ** rng.uniform(-scale, scale, (5, 40))
+        many = np.floor(10 ** rng.uniform(0.5, 15, 40))
+        assert (noisy_max_epsilon(width=width, sensitivity=change, sigma=noise, candidates=many) >= 0).all()
+        setting = {"lower": 0.0, "upper": width, "sensitivity": change, "threshold": line, "below": many, "above": 1.0}
+        assert (transcript_epsilon(**setting, sigma_threshold=spread, sigma_query=noise) >= 0).all()

@@ -358,3 +358,13 @@ def test_a_shift_that_underflows_is_still_paid_for(upper, sensitivity, sigma, ma
     assert 0 < truth < np.min(watcher.loss([1] * many, 1))
     assert 0 < truth < np.min(GaussianNoisyMax(family, sigma).epsilon([2] * many))
     assert GaussianNoisyMax(QueryFamily(lower=0, upper=upper, sensitivity=0), sigma).epsilon(2) == 0.0
+
+
+def test_a_run_of_several_above_costs_its_dearest_transcript():
+    """All of them in one batch; for a horizon of fewer questions than ⊤, all of them ⊤ at most."""
+    family = QueryFamily(lower=0, upper=1, sensitivity=1e-2)
+    watcher = GaussianAboveThreshold(family, threshold=0.4, sigma_threshold=0.2, sigma_query=0.3)
+    horizons = np.array([1, 3, 200])
+    losses = [watcher.loss(horizons - np.minimum(k, horizons), np.minimum(k, horizons)) for k in range(41)]
+    assert watcher.epsilon(horizons, above=40) == pytest.approx(np.max(losses, axis=0), rel=1e-9)
+    assert watcher.epsilon(200, above=40) == pytest.approx(max(watcher.loss(200 - k, k) for k in range(41)), rel=1e-9)

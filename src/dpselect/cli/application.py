@@ -53,10 +53,15 @@ def completion(shells: Sequence[str]) -> str:
 
 
 def options_of(arguments: Sequence[str]) -> set[str]:
-    """The options of the command that these arguments begin with."""
-    if not arguments or arguments[0] not in VERBS:
+    """The options of the command that these arguments begin with, such as ``peak`` or ``ledger show``."""
+    command = application()
+    for word in arguments:
+        if word.startswith("-") or word not in command:
+            break
+        command = command[word]
+    if command.default_command is None:
         return set()
-    return {name for one in application()[arguments[0]].assemble_argument_collection() for name in one.names}
+    return {name for one in command.assemble_argument_collection() for name in one.names}
 
 
 def option_words(arguments: Sequence[str]) -> Callable[[str], str]:

@@ -13,7 +13,7 @@ from dpselect.cli.failures import BUDGET_EXHAUSTED, DONE, say
 from dpselect.errors import DPSelectError
 
 if TYPE_CHECKING:
-    from dpselect.cli.options import Again, Run
+    from dpselect.cli.options import Again, RunOptions
     from dpselect.dataset import Answer, PeakPlan, WatchPlan
 
 _Plan = TypeVar("_Plan", "PeakPlan", "WatchPlan")
@@ -28,7 +28,7 @@ _UNCHECKED = (
 _LISTED = 60
 
 
-def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_Plan], None]) -> int:
+def ask(plan: _Plan, run: RunOptions, again: Again, *, anyway: bool, show: Callable[[_Plan], None]) -> int:
     """Charges the budget, reads the table, shows the answer and keeps its page; the exit code.
 
     With ``--dry-run`` nothing is charged: the columns are looked for, and the plan is shown.
@@ -36,7 +36,7 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
     from dpselect.dataset import rows
 
     scope: Any = plan.scope  # of a table
-    dataset = scope.dataset
+    account = scope.account
     if plan.caution is not None and (plan.useful or anyway or run.dry_run):  # otherwise the refusal says it
         with warnings.catch_warnings():  # it looks once more before the charge, and warns then
             warnings.simplefilter("ignore")
@@ -47,15 +47,15 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
         show_plan(plan, show, as_json=run.as_json)
         _warn(plan, plan.doubt, run)
         if not run.as_json:
-            spent.say_would_be_left(dataset, plan.promise)
+            spent.say_would_be_left(account, plan.promise)
         return DONE
     if run.as_json:  # otherwise the report begins with it
         run.warn_of_a_seed()
     spent.begin(
         plan.promise,
-        ledger=dataset.ledger is not None,
-        book=lambda: vars(dataset).get("book"),
-        charged=lambda: dataset.budget.spent > 0,
+        ledger=account.ledger is not None,
+        book=lambda: account.opened,
+        charged=lambda: account.budget.spent > 0,
     )
     with screen.progress("Adding up the table") as move:
         answer: Answer = plan.ask(anyway=anyway, progress=move, key=again.key, afresh=again.afresh)
@@ -64,15 +64,15 @@ def ask(plan: _Plan, run: Run, again: Again, *, anyway: bool, show: Callable[[_P
     run.keep(answer, verb=plan.verb)
     run.show_curator(answer)
     if not run.as_json:
-        spent.say_left(dataset.book, plan.promise, at_most=plan.verb == "watch")
-        if dataset.described is None:
+        spent.say_left(account.book, plan.promise, at_most=plan.verb == "watch")
+        if scope.facts.described is None:
             screen.notice(_UNCHECKED, style="dim")
     if answer.ended:
         screen.notice(answer.exhaustion, style="red")
     return BUDGET_EXHAUSTED if answer.ended else DONE
 
 
-def _warn(plan: _Plan, text: str | None, run: Run) -> None:
+def _warn(plan: _Plan, text: str | None, run: RunOptions) -> None:
     if text is not None:
         say(DPSelectError(text).told(option_words([plan.verb])), as_json=run.as_json, kind="warning")
 
@@ -86,7 +86,7 @@ def show_plan(plan: _Plan, show: Callable[[_Plan], None], *, as_json: bool) -> N
         screen.emit(record)
 
 
-def _show_answer(answer: Answer, run: Run) -> None:
+def _show_answer(answer: Answer, run: RunOptions) -> None:
     from dpselect.report.words import print_report
 
     if run.as_json:

@@ -15,7 +15,7 @@ from cyclopts import Group, Parameter
 
 from dpselect.cli import screen
 from dpselect.cli.options import AsJson
-from dpselect.cli.table import Categories, Data, Periods, Table, places, standard_input
+from dpselect.cli.table import CategoryOptions, Data, Periods, Table, places, standard_input
 from dpselect.errors import InvalidParameter, LedgerError
 from dpselect.secrets import without_secrets
 
@@ -47,7 +47,7 @@ def describe(
     *,
     kept: Kept = Kept(),
     periods: Periods = Periods(),  # noqa: B008
-    categories: Categories = Categories(),  # noqa: B008
+    categories: CategoryOptions = CategoryOptions(),  # noqa: B008
     table: Table = Table(),  # noqa: B008
     as_json: AsJson = False,
 ) -> None:
@@ -99,7 +99,7 @@ def describe(
     if kept.write is None and kept.accept:
         raise InvalidParameter("‹accept› needs ‹write›, the data-set file that takes the guesses", parameter="write")
     with screen.progress("Looking at the rows") as move:
-        found = look(standard_input(table.delimiter) if data == "-" else data, progress=move, **facts)
+        found = look(standard_input(table.delimiter) if data == "-" else data, facts, progress=move)
     next_command = None
     if data != "-" and (kept.write is None or (found.guessed and not kept.accept)):
         typed = changes if categories.categories is None else changes | {"categories": categories.categories}

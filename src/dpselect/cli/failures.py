@@ -80,7 +80,8 @@ def guarded(arguments: Sequence[str]) -> int:
                 return DONE
             code = application(arguments[0] if arguments else "")(list(arguments))
             sys.stdout.flush()
-            return BAD_INPUT if not arguments else code if isinstance(code, int) else DONE
+            unfinished = not arguments or (len(arguments) == 1 and arguments[0] in VERBS and VERBS[arguments[0]].group)
+            return BAD_INPUT if unfinished else code if isinstance(code, int) else DONE
         except NotWritten as failure:
             say(str(failure), as_json=as_json)
             return NOT_WRITTEN

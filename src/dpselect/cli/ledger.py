@@ -7,184 +7,246 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from dpselect import files
 from dpselect.cli import screen
 from dpselect.cli.numbers import Number
 from dpselect.cli.options import AsJson, ReportFile
+from dpselect.cli.verbs import VERBS
 from dpselect.errors import InvalidParameter, LedgerError, SourceError, refuse_given
 from dpselect.report.words import plural
 from dpselect.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, Total
-    from dpselect.ledger.history import Asked
-    from dpselect.report.record import Across, Charged
+    from dpselect.ledger.history import HistoryRow
+    from dpselect.report.record import Charged
 
 #: How wide the bar of what is charged is, and below which width a table is no longer read.
 _BAR, _NARROW = 40, 64
 _UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class NewTotal:
-    """create: the total, chosen once.
+#: The command, with one of its own for each thing to do.
+ledger = App(
+    name="ledger",
+    help=VERBS["ledger"].line,
+    help_epilogue="""For example:
 
-    Parameters
-    ----------
-    total
-        create: the most all answers may cost (ε).
-    rho
-        create: the same as zCDP, with --delta.
-    delta
-        create: δ of the total.
-    """
+  $ dpselect ledger create homes.ledger --dataset homes --total 2
+  $ dpselect ledger show homes.toml --report ledger.html
+  $ dpselect ledger history homes.ledger --csv
+  $ dpselect ledger plot homes.ledger --out spend.svg
+  $ dpselect ledger verify homes.ledger --anchor 17:9c1f…
 
-    total: Annotated[Number | None, Parameter(metavar="ε")] = None
-    rho: Annotated[Number | None, Parameter(metavar="ρ")] = None
-    delta: Annotated[Number | None, Parameter(metavar="δ")] = None
+Each takes --json, for machines; dpselect ledger show --help explains one.
+In Python: dpselect.ledger.Ledger.create, .open, .balance, .verify, .retire.""",
+)
 
-    def read(self) -> Total:
-        """The total that is meant."""
-        from dpselect.ledger import Total
-
-        if (self.total is None) == (self.rho is None):
-            raise InvalidParameter(
-                "give one of --total (ε) and --rho (zCDP, with --delta): it is chosen once", parameter=None
-            )
-        delta: Any = self.delta
-        if self.rho is not None:
-            if delta is None:
-                raise InvalidParameter("--rho needs --delta, at which it is shown as an ε", parameter="delta")
-            return Total.zcdp(self.rho, delta=delta)
-        epsilon: Any = self.total
-        return Total.pure(epsilon) if delta is None else Total.approximate(epsilon, delta=delta)
+Place: TypeAlias = Annotated[
+    str, Parameter(metavar="LEDGER", help="Its file, postgresql://user@host/name, or a data-set file.")
+]
+Who: TypeAlias = Annotated[str | None, Parameter(help="Whom the record names; your user name if left out.")]
+Across: TypeAlias = Annotated[
+    Literal["time", "entry"] | None, Parameter(help="What lies across: the time (if left out) or the entries.")
+]
+AsCsv: TypeAlias = Annotated[bool, Parameter(name="--csv", help="As CSV.")]
+Drawing: TypeAlias = Annotated[
+    Path, Parameter(metavar="FILE.svg", help="The drawing to write: SVG, PNG or PDF by its ending.")
+]
+EntryNumber: TypeAlias = Annotated[int, Parameter(help="The entry of the question, as history shows it.")]
+Reason: TypeAlias = Annotated[str, Parameter(help="Why, for the record.")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Output:
-    """Where the answer goes."""
+class Opening:
+    """How a ledger is opened."""
 
-    report: ReportFile = None
+    dataset: Annotated[str | None, Parameter(help="Which data set, where there are several.")] = None
+    anchor: Annotated[str | None, Parameter(help="An anchor kept elsewhere: an older copy is refused.")] = None
+    who: Who = None
     as_json: AsJson = False
 
+    def opened(self, place: str) -> Ledger:
+        """The ledger, which must have the entry of each anchor."""
+        from dpselect.ledger import Ledger
+
+        where, dataset, anchors = _named(place, self.dataset, self.anchor)
+        return Ledger.open(where, dataset=dataset, who=self.who, anchor=anchors)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Drawing:
-    """plot, and the page: where it goes and what lies across.
+class Page:
+    """A page of the ledger."""
 
-    Parameters
-    ----------
-    out
-        plot: the drawing to write, as SVG, PNG or PDF by its ending.
-    across
-        plot and --report: what lies across, the time (if left out) or the entries.
-    """
+    report: ReportFile = None
+    across: Across = None
 
-    out: Annotated[Path | None, Parameter(metavar="FILE.svg")] = None
-    across: Literal["time", "entry"] | None = None
+    def check(self) -> None:
+        """Refuse a page that cannot be written, before anything is looked at."""
+        if self.report is None:
+            refuse_given("this command without --report", across=self.across)
+        else:
+            files.check(self.report, files.PAGE)
+
+    def write(self, found: Ledger) -> None:
+        """Write the page, where one is wanted."""
+        from dpselect.ledger.history import history
+        from dpselect.report.page import write_ledger_page
+
+        if self.report is None:
+            return
+        place = write_ledger_page(
+            self.report,
+            dataset=found.dataset,
+            # The page has a meter of its own.
+            facts=[(name, text.partition("  [")[0]) for name, text in _in_words(found)],
+            charged=_charged(found),
+            columns=_COLUMNS,
+            rows=[_cells(one, longest=400) for one in history(found)],
+            across=self.across or "time",
+        )
+        screen.notice(f"Report: {place}", style="green")
 
 
-def ledger(
-    action: Annotated[
-        Literal["create", "show", "history", "plot", "verify", "export", "release", "retire"],
-        Parameter(help="What to do with it.", metavar="ACTION"),
-    ],
-    place: Annotated[
-        str,
-        Parameter(help="Its file, postgresql://user@host/name, or a data-set file.", metavar="LEDGER"),
-    ],
+@ledger.command
+def create(
+    place: Place,
     /,
     *,
-    dataset: Annotated[str | None, Parameter(help="Which data set, where there are several.")] = None,
-    new: NewTotal = NewTotal(),
-    anchor: Annotated[str | None, Parameter(help="An anchor kept elsewhere: an older copy is refused.")] = None,
-    drawing: Drawing = Drawing(),
-    as_csv: Annotated[bool, Parameter(name="--csv", help="history: as CSV.")] = False,
-    entry: Annotated[int | None, Parameter(help="release: the entry of the question, as history shows it.")] = None,
-    reason: Annotated[str | None, Parameter(help="release, retire: why, for the record.")] = None,
-    who: Annotated[str | None, Parameter(help="Whom the record names; your user name if left out.")] = None,
-    run: Output = Output(),
+    dataset: Annotated[str, Parameter(help="The name of the data set whose budget this is.")],
+    total: Annotated[Number | None, Parameter(metavar="ε", help="The most all answers may cost (ε).")] = None,
+    rho: Annotated[Number | None, Parameter(metavar="ρ", help="The same as zCDP, with --delta.")] = None,
+    delta: Annotated[Number | None, Parameter(metavar="δ", help="δ of the total.")] = None,
+    who: Who = None,
+    as_json: AsJson = False,
 ) -> None:
-    """The ledger that keeps a data set's budget: make it, look at it, check it.
+    """Make a ledger and choose its total, once."""
+    from dpselect.ledger import Ledger
 
-    The actions, as they are typed:
+    chosen = _total(total, rho, delta)
+    where, _, _ = _named(place, dataset, None)
+    with Ledger.create(where, dataset=dataset, total=chosen, who=who) as made:
+        anchor = str(made.balance().anchor)
+    if as_json:
+        screen.emit({"dataset": dataset, "total": str(chosen), "anchor": anchor})
+    else:
+        screen.entries(f"Ledger of {dataset}", [("Total", str(chosen)), ("Anchor", anchor)])
 
-      $ dpselect ledger create homes.ledger --dataset homes --total 2
-      $ dpselect ledger show homes.toml --report ledger.html
-      $ dpselect ledger history homes.ledger --csv
-      $ dpselect ledger plot homes.ledger --out spend.svg
-      $ dpselect ledger verify homes.ledger --anchor 17:9c1f…
 
-    create: choose the total, once.
-    show: what is left.
-    history: what was asked.
-    plot: what was spent over time.
-    verify: whether an entry was altered, and the anchor to keep elsewhere; with --anchor, whether the end is there.
-    export: every entry as JSON.
-    release: give back the charge of a question that failed before any row was added up.
-    retire: refuse all questions from now on.
-
-    In Python: dpselect.ledger.Ledger.create, .open, .balance, .verify, .retire.
-    """
-    _refuse_elsewhere(action, new, drawing, run, csv=as_csv or None, reason=reason, entry=entry)
-    place, dataset, anchors = _named(place, dataset, anchor)
-    if action == "create":
-        _create(place, dataset, new.read(), who, as_json=run.as_json)
-        return
-    with _opened(place, dataset, who, anchors=() if action == "verify" else anchors) as found:
-        if action == "show":
-            _show(found, as_json=run.as_json)
-        elif action == "history":
-            _history(found, as_csv=as_csv, as_json=run.as_json)
-        elif action == "plot":
-            _plot(found, drawing)
-        elif action == "verify":
-            _verify(found, anchors, as_json=run.as_json)
-        elif action == "export":
-            for one in found.entries():
-                screen.emit(one.row())
-        elif action == "release":
-            _release(found, entry, reason)
+@ledger.command
+def show(place: Place, /, *, page: Page = Page(), opening: Opening = Opening()) -> None:
+    """Show what is left."""
+    page.check()
+    with opening.opened(place) as found:
+        if opening.as_json:
+            screen.emit(_facts(found))
         else:
-            found.retire(reason or "")
-            screen.notice(f"{found.dataset} is retired: nothing more is answered", style="green")
-        if run.report is not None:
-            screen.notice(f"Report: {_page(found, run.report, drawing.across or 'time')}", style="green")
+            screen.entries(f"Ledger of {found.dataset}", _in_words(found))
+        page.write(found)
 
 
-def _refuse_elsewhere(action: str, new: NewTotal, drawing: Drawing, run: Output, **others: Any) -> None:
-    """Options that mean nothing to this action are refused, not ignored; a page that cannot be written, before it."""
-    here = f"ledger {action}"
-    if action != "create":
-        refuse_given(f"{here}; a total is chosen when a ledger is made", **asdict(new))
-    if action != "plot":
-        refuse_given(here, out=drawing.out, across=drawing.across if run.report is None else None)
-    if action not in ("show", "history"):
-        refuse_given(here, report=run.report)
-    belongs = {"csv": ["history"], "reason": ["release", "retire"], "entry": ["release"]}
-    refuse_given(here, **{name: value for name, value in others.items() if action not in belongs[name]})
-    if run.report is not None:
-        files.check(run.report, files.PAGE)
-    if drawing.out is not None:
-        files.check(drawing.out, files.DRAWING)
+@ledger.command
+def history(place: Place, /, *, as_csv: AsCsv = False, page: Page = Page(), opening: Opening = Opening()) -> None:
+    """List what was asked, by whom, and what it cost."""
+    from dpselect.ledger import history as room
+
+    page.check()
+    with opening.opened(place) as found:
+        rows = room.history(found)
+        if as_csv:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(["entry", "when", "who", "question", "state", "answer", "cost", "delta"])
+            for one in rows:
+                question, answer = (json.dumps(text, ensure_ascii=False) for text in (one.question, one.answer))
+                writer.writerow([one.number, one.at, one.who, question, one.state, answer, one.cost, one.delta])
+        elif opening.as_json:
+            for one in rows:
+                screen.emit(one.as_dict())
+        else:
+            _list(f"Questions to {found.dataset}", [_cells(one) for one in rows])
+        page.write(found)
+
+
+@ledger.command
+def plot(place: Place, /, *, out: Drawing, across: Across = None, opening: Opening = Opening()) -> None:
+    """Draw what was spent over time."""
+    from dpselect.report.plots import charged_chart, save_chart
+
+    files.check(out, files.DRAWING)
+    with opening.opened(place) as found:
+        charged = _charged(found)
+        title = f"{found.dataset}: {charged.unit} = {at_most(charged.spent[-1])} charged"
+        drawn = save_chart(charged_chart(charged, across=across or "time"), out, title=title)
+    screen.notice(f"Drawing: {drawn}", style="green")
+
+
+@ledger.command
+def verify(place: Place, /, *, opening: Opening = Opening()) -> None:
+    """Check that no entry was altered, and print the anchor to keep elsewhere.
+
+    With --anchor also that the ledger has the anchor's entry: an older copy does not.
+    """
+    from dpselect.ledger import Ledger
+
+    where, dataset, anchors = _named(place, opening.dataset, opening.anchor)
+    with Ledger.open(where, dataset=dataset, who=opening.who) as found:
+        _verify(found, anchors, as_json=opening.as_json)
+
+
+@ledger.command
+def export(place: Place, /, *, opening: Opening = Opening()) -> None:
+    """Print every entry as JSON."""
+    with opening.opened(place) as found:
+        for one in found.entries():
+            screen.emit(one.row())
+
+
+@ledger.command
+def release(place: Place, /, *, entry: EntryNumber, reason: Reason, opening: Opening = Opening()) -> None:
+    """Give back the charge of a question that failed before any row was added up."""
+    with opening.opened(place) as found:
+        found.release(entry, reason=reason)
+    screen.notice(f"the charge of entry {entry} is released, and the question can be asked again", style="green")
+
+
+@ledger.command
+def retire(place: Place, /, *, reason: Reason = "", opening: Opening = Opening()) -> None:
+    """Refuse all questions from now on."""
+    with opening.opened(place) as found:
+        found.retire(reason)
+    screen.notice(f"{found.dataset} is retired: nothing more is answered", style="green")
+
+
+def _total(total: Any, rho: Any, delta: Any) -> Total:
+    """The total that is meant."""
+    from dpselect.ledger import Total
+
+    if (total is None) == (rho is None):
+        raise InvalidParameter(
+            "give one of --total (ε) and --rho (zCDP, with --delta): it is chosen once", parameter=None
+        )
+    if rho is None:
+        return Total.pure(total) if delta is None else Total.approximate(total, delta=delta)
+    if delta is None:
+        raise InvalidParameter("--rho needs --delta, at which it is shown as an ε", parameter="delta")
+    return Total.zcdp(rho, delta=delta)
 
 
 def _named(place: str, dataset: str | None, anchor: str | None) -> tuple[str, str | None, tuple[str, ...]]:
     """The ledger that a data-set file names, its data set there and the anchors it must have; others as they are."""
     from dpselect.dataset.file import is_file, read_file
+    from dpselect.ledger import Ledger
 
     typed = () if anchor is None else (anchor,)
     if not is_file(place):
@@ -195,33 +257,8 @@ def _named(place: str, dataset: str | None, anchor: str | None) -> tuple[str, st
         raise SourceError(f"the data-set file {Path(place).name!r} names no ledger; describe it with --total")
     if dataset is None and facts.get("anchor") is not None:
         return str(found), None, (facts["anchor"], *typed)
-    from dpselect.ledger import Ledger
-
     name = Path(place).stem
     return str(found), dataset or (name if name in Ledger.datasets(found) else None), typed
-
-
-@contextmanager
-def _opened(place: str, dataset: str | None, who: str | None, *, anchors: Sequence[str]) -> Iterator[Ledger]:
-    try:
-        from dpselect.ledger import Ledger
-    except ImportError:
-        raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
-    with Ledger.open(place, dataset=dataset, who=who, anchor=anchors) as found:
-        yield found
-
-
-def _create(place: str, dataset: str | None, total: Total, who: str | None, *, as_json: bool) -> None:
-    from dpselect.ledger import Ledger
-
-    if dataset is None:
-        raise InvalidParameter("--dataset must name the data set whose budget this is", parameter="dataset")
-    with Ledger.create(place, dataset=dataset, total=total, who=who) as made:
-        anchor = str(made.balance().anchor)
-    if as_json:
-        screen.emit({"dataset": dataset, "total": str(total), "anchor": anchor})
-    else:
-        screen.entries(f"Ledger of {dataset}", [("Total", str(total)), ("Anchor", anchor)])
 
 
 def _facts(found: Ledger) -> dict[str, Any]:
@@ -280,18 +317,11 @@ def _counted(found: Ledger) -> str:
     return f"what is spent about each {unit.user!r} ({unit.adjacency})"
 
 
-def _show(found: Ledger, *, as_json: bool) -> None:
-    if as_json:
-        screen.emit(_facts(found))
-    else:
-        screen.entries(f"Ledger of {found.dataset}", _in_words(found))
-
-
 _STATES = {"reserved": "(no answer yet)", "lost": "(lost)", "released": "(released)"}
 _COLUMNS = ["entry", "when (UTC)", "who", "question", "answer", "cost ≤"]
 
 
-def _cells(one: Asked, *, longest: int = 60) -> list[str]:
+def _cells(one: HistoryRow, *, longest: int = 60) -> list[str]:
     when = datetime.fromisoformat(one.at).strftime("%Y-%m-%d %H:%M")
     answer = _words(one.answer) if one.state == "settled" else _STATES[one.state]
     texts = [_cut(text, longest) for text in (_asked(one.question), answer)]
@@ -353,23 +383,6 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _history(found: Ledger, *, as_csv: bool, as_json: bool) -> None:
-    from dpselect.ledger.history import history
-
-    rows = history(found)
-    if as_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["entry", "when", "who", "question", "state", "answer", "cost", "delta"])
-        for one in rows:
-            question, answer = (json.dumps(text, ensure_ascii=False) for text in (one.question, one.answer))
-            writer.writerow([one.number, one.at, one.who, question, one.state, answer, one.cost, one.delta])
-    elif as_json:
-        for one in rows:
-            screen.emit(one.as_dict())
-    else:
-        _list(f"Questions to {found.dataset}", [_cells(one) for one in rows])
-
-
 def _list(title: str, rows: list[list[str]]) -> None:
     """The questions as a table, or on a narrow screen one below the other; who asked, where it was more than one."""
     shown = [place for place in range(len(_COLUMNS)) if place != 2 or len({row[2] for row in rows}) > 1]
@@ -395,17 +408,6 @@ def _charged(found: Ledger) -> Charged:
     )
 
 
-def _plot(found: Ledger, drawing: Drawing) -> None:
-    from dpselect.report.plots import charged_chart, save_chart
-
-    if drawing.out is None:
-        raise InvalidParameter("--out must name the drawing to write, such as spend.svg", parameter="out")
-    charged = _charged(found)
-    title = f"{found.dataset}: {charged.unit} = {at_most(charged.spent[-1])} charged"
-    place = save_chart(charged_chart(charged, across=drawing.across or "time"), drawing.out, title=title)
-    screen.notice(f"Drawing: {place}", style="green")
-
-
 def _verify(found: Ledger, anchors: Sequence[str], *, as_json: bool) -> None:
     from dpselect.ledger import Anchor
 
@@ -428,28 +430,3 @@ def _verify(found: Ledger, anchors: Sequence[str], *, as_json: bool) -> None:
     if problems:
         more = "" if len(problems) == 1 else f" (and {len(problems) - 1} more)"
         raise LedgerError(f"the ledger does not hold: {problems[0]}{more}")
-
-
-def _release(found: Ledger, entry: int | None, reason: str | None) -> None:
-    if entry is None or not reason:
-        raise InvalidParameter(
-            "--entry must name the question, and --reason say why, for the record", parameter="entry"
-        )
-    found.release(entry, reason=reason)
-    screen.notice(f"the charge of entry {entry} is released, and the question can be asked again", style="green")
-
-
-def _page(found: Ledger, path: Path, across: Across) -> Path:
-    from dpselect.ledger.history import history
-    from dpselect.report.page import write_ledger_page
-
-    return write_ledger_page(
-        path,
-        dataset=found.dataset,
-        # The page has a meter of its own.
-        facts=[(name, text.partition("  [")[0]) for name, text in _in_words(found)],
-        charged=_charged(found),
-        columns=_COLUMNS,
-        rows=[_cells(one, longest=400) for one in history(found)],
-        across=across,
-    )

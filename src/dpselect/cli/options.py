@@ -18,7 +18,8 @@ from dpselect.errors import InvalidParameter, SourceError, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
 
 if TYPE_CHECKING:
-    from dpselect.dataset import Answer, Known
+    from dpselect.dataset import Answer
+    from dpselect.dataset.known import Known
     from dpselect.noise.entropy import Entropy
     from dpselect.privacy.family import QueryFamily
 
@@ -41,7 +42,7 @@ Seed: TypeAlias = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunOptions:
     """How a question is asked and where its answer goes.
 
     Parameters
@@ -123,7 +124,7 @@ class Again:
 
 @Parameter(name="*", group=Group("What is known beforehand (all of it public)", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
-class Knowledge:
+class KnownOptions:
     """What is public about the series; where nothing is said, something cautious is supposed.
 
     Parameters

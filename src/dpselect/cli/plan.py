@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 from dpselect import files
 from dpselect.cli import screen
 from dpselect.cli.numbers import Count, Expected, Number, Range  # noqa: F401 - read in the options that are taken over
-from dpselect.cli.options import AsJson, Family, Knowledge, ReportFile
+from dpselect.cli.options import AsJson, Family, KnownOptions, ReportFile
 from dpselect.cli.table import Periods
 from dpselect.errors import DPSelectError, InvalidParameter, refuse_given
 
@@ -43,7 +43,7 @@ def check_place(place: Path, *, inputs: Iterable[str | Path | None]) -> None:
 
 @Parameter(name="*", group=Group("What is asked", sort_key=1))
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class JobOptions:
     """The job to plan for.
 
     Parameters
@@ -69,7 +69,9 @@ class Asked:
     threshold: Number | None = None
     wanted: Number | None = None
 
-    def job(self, queries: QueryFamily, known: Known, *, unit: Fraction = Fraction(1), count: int = 0) -> Job:
+    def job(
+        self, queries: QueryFamily, known: PlanKnownOptions, *, unit: Fraction = Fraction(1), count: int = 0
+    ) -> Job:
         """The job these options describe, on the scale of the queries, of which one is ``unit`` in the readings'."""
         from dpselect.planning.job import Job
         from dpselect.planning.knowledge import Profile
@@ -105,7 +107,7 @@ class Asked:
 
 @Parameter(name="*", group=Group("What is known beforehand (all of it public)", sort_key=3))
 @dataclass(frozen=True, kw_only=True)
-class Known(Knowledge):
+class PlanKnownOptions(KnownOptions):
     """What is public about the series; where nothing is said, something cautious is supposed.
 
     Parameters
@@ -133,9 +135,9 @@ class Known(Knowledge):
 
     def share(self, *, questions: int) -> float | None:
         """The expected share above the line."""
-        from dpselect.dataset.known import Known as Public
+        from dpselect.dataset.known import Known
 
-        return Public(expect=self.expect).share(questions=questions)
+        return Known(expect=self.expect).share(questions=questions)
 
     def public_knowledge(self, *, unit: Fraction) -> Profile | Model:
         """The series, or a model, on the scale of the queries."""
@@ -160,7 +162,7 @@ class Known(Knowledge):
 
 @Parameter(name="*", group=Group("Output", sort_key=4))
 @dataclass(frozen=True, kw_only=True)
-class Output:
+class PlanOutput:
     """What is kept.
 
     Parameters
@@ -198,12 +200,12 @@ def plan(
     ] = None,
     /,
     *,
-    asked: Asked = Asked(),
+    asked: JobOptions = JobOptions(),
     family: Family = Family(),  # noqa: B008
-    known: Known = Known(),
+    known: PlanKnownOptions = PlanKnownOptions(),
     periods: Periods = Periods(),  # noqa: B008
     job: Annotated[Path | None, Parameter(metavar="FILE.toml", help="All of this from a file.")] = None,
-    output: Output = Output(),
+    output: PlanOutput = PlanOutput(),
     seed: Annotated[int, Parameter(help="Of the simulations; nothing private is drawn.")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -273,7 +275,7 @@ def _public_side(data: str, periods: Periods) -> tuple[Dataset, BoundedQuery]:
     return dataset, dataset.scope(periods.of(dataset)).public
 
 
-def _pictures(comparison: Comparison, output: Output, *, seed: int, unit: Unit) -> dict[str, str]:
+def _pictures(comparison: Comparison, output: PlanOutput, *, seed: int, unit: Unit) -> dict[str, str]:
     plot, report = output.plot, output.report
     if plot is None and report is None:
         return {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpselect.errors import DPSelectError, LedgerError, SourceError
 
 if TYPE_CHECKING:
-    from dpselect.dataset import Dataset
+    from dpselect.dataset.budget import Account
     from dpselect.ledger import Ledger
     from dpselect.privacy.loss import Loss
 
@@ -69,13 +69,13 @@ def say_left(book: Ledger | None, cost: Loss, *, at_most: bool = False) -> None:
         screen.notice(f"Ledger: {left_in_words(book, cost, at_most=at_most)}", style="green")
 
 
-def say_would_be_left(dataset: Dataset, cost: Loss) -> None:
+def say_would_be_left(account: Account, cost: Loss) -> None:
     """One line after a dry run: what an answer of this cost would leave in the ledger, where there is one."""
     from dpselect.cli import screen
     from dpselect.dataset.budget import would_leave
 
     try:
-        book = dataset.book
+        book = account.book
         if book is not None:
             screen.notice(f"Ledger: {would_leave(book, cost)}", style="green")
     except LedgerError as problem:

@@ -16,12 +16,13 @@ from cyclopts import Group, Parameter
 from dpselect.cli import screen, spent
 from dpselect.cli.failures import BAD_INPUT, BUDGET_EXHAUSTED, DONE
 from dpselect.cli.numbers import Count, Number
-from dpselect.cli.options import Again, Family, Run
+from dpselect.cli.options import Again, Family, RunOptions
 from dpselect.cli.table import Periods, Table
 from dpselect.errors import InvalidData, InvalidParameter, refuse_given
 
 if TYPE_CHECKING:
-    from dpselect.dataset import Line, Watch, WatchPlan
+    from dpselect.dataset import WatchPlan, WatchRequest
+    from dpselect.dataset.watch_run import WatchRun
     from dpselect.ledger import Ledger
 
 #: How many questions a stream is planned for by default.
@@ -59,21 +60,21 @@ class StreamOptions:
     questions: Count | None = None
     onward: bool = False
 
-    def plan(self, line: Line, table: Table) -> WatchPlan:
+    def plan(self, request: WatchRequest, table: Table) -> WatchPlan:
         """The plan for questions on standard input: as typed, or as planned before."""
-        from dpselect.dataset.watch_plan import plan_watch
+        from dpselect.dataset.watch import plan_watch
 
         length = _LENGTH if self.questions is None else self.questions
         said = Family(sensitivity=table.sensitivity, lower=self.lower, upper=self.upper, monotone=table.monotone)
-        if line.plan is None:
+        if request.plan is None:
             with screen.progress("Trying the mechanisms on simulated data") as move:
-                return plan_watch(said.family(), line, questions=length, progress=move)
+                return plan_watch(said.family(), request, questions=length, progress=move)
         given = {"sensitivity": said.sensitivity, "lower": said.lower, "upper": said.upper}
         refuse_given("--plan, which says it", **given, monotone=said.monotone or None)
-        return plan_watch(line.plan.family, line, questions=length)
+        return plan_watch(request.plan.family, request, questions=length)
 
     @staticmethod
-    def refuse(table: Table, periods: Periods, run: Run) -> None:
+    def refuse(table: Table, periods: Periods, run: RunOptions) -> None:
         """Options about a table mean nothing where none was named."""
         own = ("sensitivity", "monotone", "ledger", "total", "anchor")
         given = {name: value for name, value in table.given().items() if name not in own}
@@ -83,7 +84,7 @@ class StreamOptions:
 
 
 @contextmanager
-def _book(table: Table, run: Run) -> Iterator[Ledger | None]:
+def _book(table: Table, run: RunOptions) -> Iterator[Ledger | None]:
     """The ledger for questions on standard input, where one is named."""
     from dpselect.dataset.budget import open_book
     from dpselect.ledger import PrivacyUnit
@@ -99,27 +100,28 @@ def _book(table: Table, run: Run) -> Iterator[Ledger | None]:
         yield found
 
 
-def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: Again, run: Run) -> int:
+def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: Again, run: RunOptions) -> int:
     """Answers the lines on standard input until they or the budget end, and then says how it ended."""
     if sys.stderr.isatty() and not run.as_json:  # a machine finds it in the last record
         screen.notice(f"{plan.reason} Expected: {plan.expectation}.", style="dim")
     spent.begin(plan.promise, ledger=table.ledger is not None, book=lambda: None)  # opening charges nothing
     with _book(table, run) as book:
         spent.begin(plan.promise, ledger=book is not None, book=lambda: book)
-        answer = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=options.onward)
-        answer.keep = run.report is not None
+        watch = plan.start(run.entropy, book=book, key=again.key, afresh=again.afresh, onward=options.onward)
+        watch.keep = run.report is not None
         run.warn_of_a_seed()
-        if answer.kept is not None and (repeated := answer.kept.repeated):
+        if watch.kept is not None and (repeated := watch.kept.repeated):
             before = f"{repeated:,} answer{'s are' if repeated > 1 else ' is'} in the ledger already"
             goes_on = f"{before}: the input goes on with question {repeated + 1:,}"
             starts = f"{before} and repeated for the first lines, at no cost (--onward if the input goes on instead)"
             screen.notice(goes_on if options.onward else starts, style="dim")
         # Also where the reader or the person has left: answers that are out are known, and so is their cost.
-        with answer.abandoned_with_care():
-            refused = answer_lines(_standard_input(), answer, write=screen.emit)
-        answer.settle(ended=answer.ended)
+        with watch.abandoned_with_care():
+            refused = answer_lines(_standard_input(), watch, write=screen.emit)
+        watch.settle(ended=watch.ended)
         if not run.as_json:
             spent.say_left(book, plan.promise, at_most=True)
+    answer = plan.answer(watch)
     screen.emit(answer.to_dict())
     run.keep(answer, verb="watch")
     if answer.ended:
@@ -132,7 +134,7 @@ def answer_stream(plan: WatchPlan, table: Table, options: StreamOptions, again: 
     return DONE
 
 
-def answer_lines(lines: Iterable[str], watch: Watch, *, write: Callable[[Mapping[str, Any]], None]) -> int:
+def answer_lines(lines: Iterable[str], watch: WatchRun, *, write: Callable[[Mapping[str, Any]], None]) -> int:
     """Answers until the input or the budget ends, and says how many lines were refused.
 
     Empty lines are skipped. Once nothing more fits no further line is waited for.
@@ -185,14 +187,14 @@ def _standard_input() -> Iterable[str]:
             chunk = source.readline(1 << 16)
 
 
-class Question(NamedTuple):
+class StreamQuestion(NamedTuple):
     """One question: its private value, and the caller's own name for it, which is given back."""
 
     value: float | Fraction
     identity: str | int | None = None
 
 
-def read_line(text: str) -> Question:
+def read_line(text: str) -> StreamQuestion:
     """Reads one line; what is wrong with it is never quoted, since values are private.
 
     >>> line = read_line('{"value": 0.25, "id": "monday"}')
@@ -208,7 +210,7 @@ def read_line(text: str) -> Question:
     if len(text) > _LONGEST_LINE:
         raise InvalidData(_RULE)
     if not text.lstrip().startswith("{"):
-        return Question(_number(text))
+        return StreamQuestion(_number(text))
     try:
         # Numbers are kept as they were written: neighbours must not be pushed apart by rounding.
         found = json.loads(
@@ -223,7 +225,7 @@ def read_line(text: str) -> Question:
         raise InvalidData(_RULE)
     if not isinstance(record["value"], _Written):
         raise InvalidData(_RULE)
-    return Question(_number(record["value"]), _identity(record.get("id")))
+    return StreamQuestion(_number(record["value"]), _identity(record.get("id")))
 
 
 class _Written(str):

@@ -13,8 +13,8 @@ from dpselect.errors import InvalidParameter, SourceError
 from dpselect.files import is_there, plain_file
 
 if TYPE_CHECKING:
-    from dpselect.cli.options import Run
     from dpselect.dataset import Dataset
+    from dpselect.noise.entropy import Entropy
     from dpselect.tables import Candidates
 
 Every: TypeAlias = Literal["hour", "day", "week", "month", "weekday", "hour-of-day", "month-of-year"]
@@ -142,14 +142,14 @@ class Table:
     total: Annotated[Number | None, Parameter(group=LEDGER)] = None
     anchor: Annotated[str | None, Parameter(group=LEDGER)] = None
 
-    def dataset(self, data: str | tuple[str, ...], run: Run, **more: Any) -> Dataset:
+    def dataset(self, data: str | tuple[str, ...], entropy: Entropy | None, **more: Any) -> Dataset:
         """The data set these options describe, or a data-set file with these options laid over it."""
         from dpselect.dataset import Dataset
         from dpselect.dataset.file import is_file
 
         facts = self.given() | {name: value for name, value in more.items() if value is not None}
-        if run.entropy is not None:
-            facts["entropy"] = run.entropy
+        if entropy is not None:
+            facts["entropy"] = entropy
         if isinstance(data, tuple) and any(map(is_file, data)):
             raise InvalidParameter(
                 "a data-set file is named alone, since it says where the rows are; leave the others out"
@@ -204,7 +204,7 @@ class Periods:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Categories:
+class CategoryOptions:
     """Categories to compare, instead of periods.
 
     Parameters

@@ -1,8 +1,8 @@
 """Every command in one place: its name, its line of help, whether it spends, and what is said where it fails.
 
-A command is a module and a function of its name in this folder, and an entry here. Whatever ends a command that spends
-(a refusal, a signal, a full disk, a fault) tells what it may have cost; the command itself only calls
-:func:`dpselect.cli.spent.begin` before its budget is charged.
+A command is a module and a function (or a group of commands) of its name in this folder, and an entry here. Whatever
+ends a command that spends (a refusal, a signal, a full disk, a fault) tells what it may have cost; the command itself
+only calls :func:`dpselect.cli.spent.begin` before its budget is charged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ class Verb:
         Options of other commands that people type here, and what is meant.
     lost : str
         What to say where its output could not be written and an answer may have been drawn.
+    group : bool
+        Whether it has commands of its own, of which one must be named.
     """
 
     line: str
     spends: bool = False
     meant: Mapping[str, str] = field(default_factory=dict)
     lost: str = "the answer may have been drawn: count its cost as spent"
+    group: bool = False
 
 
 #: Each command by its name, in the order in which help lists them. A module is loaded when it is run.
@@ -55,7 +58,7 @@ VERBS: dict[str, Verb] = {
     "plan": Verb(
         "Which mechanism, how much noise, what accuracy: every way tuned and ranked, on public knowledge only."
     ),
-    "ledger": Verb("The ledger that keeps a data set's budget: make it, look at it, check it."),
+    "ledger": Verb("The ledger that keeps a data set's budget: make it, look at it, check it.", group=True),
     "paper": Verb("Recompute the paper's figures and judge its claims, on one page."),
 }
 

@@ -9,11 +9,9 @@
 
 from dpselect.dataset.answer import Answer
 from dpselect.dataset.dataset import Dataset
-from dpselect.dataset.known import Known
-from dpselect.dataset.line import Line
-from dpselect.dataset.peak import Peak
-from dpselect.dataset.peak_plan import PeakPlan
-from dpselect.dataset.watch import Watch
-from dpselect.dataset.watch_plan import WatchPlan
+from dpselect.dataset.peak import Peak, PeakPlan
+from dpselect.dataset.request import WatchRequest
+from dpselect.dataset.watch import WatchPlan
+from dpselect.dataset.watch_answer import Watch
 
-__all__ = ["Answer", "Dataset", "Known", "Line", "Peak", "PeakPlan", "Watch", "WatchPlan"]
+__all__ = ["Answer", "Dataset", "Peak", "PeakPlan", "Watch", "WatchPlan", "WatchRequest"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dpselect.errors import InvalidParameter
+from dpselect.privacy.loss import Loss
 from dpselect.report.guarantee import Guarantee
+from dpselect.report.page import fragment, write_page
 from dpselect.report.record import Report
-
-if TYPE_CHECKING:
-    from dpselect.privacy.loss import Loss
-    from dpselect.tables import CuratorReport
+from dpselect.report.words import report_text
+from dpselect.tables import CuratorReport
 
 #: Longer periods to ask about instead, and how many of the shorter ones each holds.
 COARSER = {"hour": (("days", 24),), "day": (("weeks", 7), ("months", 30)), "week": (("months", 4),)}
@@ -92,17 +92,11 @@ class Answer(ABC):
 
     def report(self, path: Path | str) -> Path:
         """Writes a page to read offline; an earlier page is replaced, any other file is refused."""
-        from dpselect.report.page import write_page
-
         return write_page(self.as_report(), path)
 
     def __str__(self) -> str:
-        from dpselect.report.words import report_text
-
         return report_text(self.as_report())
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from dpselect.report.page import fragment
-
         return fragment(self.as_report())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -20,12 +22,13 @@ from dpselect.errors import (
     SourceError,
     StateRefused,
 )
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
 from dpselect.ownership import owned_here, process
-from dpselect.rounding import at_least, at_most, no_more_than
+from dpselect.privacy.loss import Loss
+from dpselect.rounding import at_least, at_most, exact_number, no_more_than
 
 if TYPE_CHECKING:
     from dpselect.ledger import Ledger, PrivacyUnit
-    from dpselect.privacy.loss import Loss
 
 #: Said of a δ that a total of ε alone cannot pay for.
 _NO_DELTA = (
@@ -113,6 +116,46 @@ class Budget:
         return math.inf if math.isinf(self.total) else self._filter.remaining
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Account:
+    """What pays for answers, a budget in memory or a ledger, and where their noise comes from.
+
+    Parameters
+    ----------
+    budget : Budget
+        The sum in memory; charged where there is no ledger.
+    ledger, total, anchor, unit, old_names
+        Those of :func:`open_book`; the ledger is opened when it is first needed.
+    entropy : Entropy
+        Where noise comes from.
+    """
+
+    budget: Budget
+    ledger: Any = None
+    total: Any = None
+    anchor: str | Sequence[str] | None = None
+    unit: PrivacyUnit | None = None
+    old_names: Sequence[str | None] = ()
+    entropy: Entropy = SYSTEM_ENTROPY
+
+    @functools.cached_property
+    def book(self) -> Ledger | None:
+        """The ledger, opened; None where there is none."""
+        if self.ledger is None:
+            return None
+        return open_book(self.ledger, total=self.total, anchor=self.anchor, unit=self.unit, old_names=self.old_names)
+
+    @property
+    def opened(self) -> Ledger | None:
+        """The ledger, if it was opened by now."""
+        return vars(self).get("book")
+
+    def refuse_children(self) -> None:
+        """Refuses in a forked child, which has no share in its parent's budget; processes may share a ledger."""
+        if self.ledger is None:
+            self.budget.refuse_children()
+
+
 def open_book(
     place: Any,
     *,
@@ -141,8 +184,6 @@ def open_book(
         from dpselect.ledger import Ledger, Total
     except ImportError:
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
-    from dpselect.rounding import exact_number
-
     if isinstance(place, Ledger):
         if unit is not None:
             place.claim(unit)
@@ -176,8 +217,6 @@ def open_for_curator(place: Any, *, name: str, total: Any, facts: Mapping[str, A
         from dpselect.ledger.database import NoLedger
     except ImportError:
         raise SourceError("a ledger needs SQLAlchemy; install dpselect[ledger]") from None
-    from dpselect.rounding import exact_number
-
     unit, anchor = unit_of(facts), facts.get("anchor")
     try:
         found = open_book(place, total=total, anchor=anchor, old_names=(name,))

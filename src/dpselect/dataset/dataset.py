@@ -9,37 +9,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from dpselect.dataset.budget import Budget, open_book, unit_of
-from dpselect.dataset.facts import Facts
-from dpselect.dataset.known import Known
-from dpselect.errors import DPSelectWarning, InvalidParameter, SourceError, refuse_given, refuse_unknown
+from dpselect.dataset.budget import Account, Budget, unit_of
+from dpselect.dataset.describe import Description, describe
+from dpselect.dataset.facts import FactChanges, Facts
+from dpselect.dataset.file import laid_over, read_file
+from dpselect.dataset.known import Known, Number
+from dpselect.dataset.peak import Peak, PeakPlan
+from dpselect.dataset.peak_planning import plan_peak
+from dpselect.dataset.request import WatchRequest
+from dpselect.dataset.scope import Scope
+from dpselect.dataset.watch import WatchPlan, plan_watch
+from dpselect.dataset.watch_answer import Watch
+from dpselect.errors import DPSelectWarning, InvalidParameter, SourceError, refuse_given
 from dpselect.mechanisms.mechanism import noise_of
+from dpselect.mechanisms.selection import Goal
+from dpselect.noise.entropy import SYSTEM_ENTROPY, Entropy
+from dpselect.planning.knowledge import Profile
+from dpselect.planning.plan import Plan
+from dpselect.rounding import exact_number
+from dpselect.tables import Candidates
+from dpselect.tables.candidates import Every
 
 if TYPE_CHECKING:
-    from dpselect.dataset.describe import Description
-    from dpselect.dataset.line import Line
-    from dpselect.dataset.peak import Peak
-    from dpselect.dataset.peak_plan import PeakPlan
-    from dpselect.dataset.scope import Scope
-    from dpselect.dataset.watch import Watch
-    from dpselect.dataset.watch_plan import WatchPlan
     from dpselect.ledger import Ledger, PrivacyUnit
-    from dpselect.mechanisms.selection import Goal
-    from dpselect.noise.entropy import Entropy
-    from dpselect.tables import Candidates
-    from dpselect.tables.candidates import Every
-
 
 #: Stands for a budget that is still to be made.
 _UNMADE: Any = object()
 #: What each budget was made for: no data set goes on with one that was made for others, or copied.
 _LIMITS: weakref.WeakKeyDictionary[Budget, tuple[object, ...]] = weakref.WeakKeyDictionary()
-#: What may be said of a question: where it is asked, and what.
-_WHERE = ("start", "end", "every", "categories")
-_PEAK = ("epsilon", "goal", "top", "how_much", "mechanism", "between", "like", "expect", "plan", "compare", "known")
-_WATCH = ("threshold", "budget", "known", "how_much", "line", "anyway", "key", "afresh")
+
+
+class DatasetChanges(FactChanges, total=False):
+    """What :meth:`Dataset.open` takes instead of what the file says."""
+
+    total: Fraction | float | None
+    entropy: Entropy | None
+    ledger: Any
+    anchor: str | Sequence[str] | None
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -115,16 +123,13 @@ class Dataset(Facts):
         return f"Dataset({self.name!r}, {self.value or self.measure!r})"
 
     @classmethod
-    def open(cls, path: Path | str, **changes: Any) -> Self:
+    def open(cls, path: Path | str, **changes: Unpack[DatasetChanges]) -> Self:
         """The data set that a file describes, such as ``homes.toml``; ``changes`` count more than the file.
 
         A ledger that the file names must be there: one that is gone is not made anew, with a full budget, and it is not
         left out. It counts what is spent about each person as the file says who that is: that is not changed on the
         same ledger.
         """
-        from dpselect.dataset.file import laid_over, read_file
-        from dpselect.rounding import exact_number
-
         written = read_file(path)
         facts = laid_over(written, changes)
         if written.get("ledger") is not None and facts["ledger"] is None:
@@ -159,28 +164,67 @@ class Dataset(Facts):
     def peak(
         self,
         *,
-        epsilon: Fraction | float | None = None,
+        epsilon: Number | None = None,
         goal: Goal = "largest",
+        top: int = 1,
+        how_much: bool = False,
+        mechanism: str | None = None,
+        between: tuple[Number, Number] | None = None,
+        like: Profile | None = None,
+        plan: Plan | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        every: Every | None = None,
+        categories: Sequence[str] | None = None,
         anyway: bool = False,
         key: str | None = None,
         afresh: bool = False,
-        **asked: Any,
     ) -> Peak:
         """Which period (or category) is largest: one answer, at a pure cost of at most ``epsilon``.
 
         The mechanism that is expected to do best is used, or the one that is asked for. An answer that would hardly be
-        better than a guess is refused and costs nothing, unless asked for ``anyway``. What else is ``asked`` are the
-        parameters of :meth:`plan_peak` and ``start``, ``end``, ``every`` and ``categories`` of :meth:`candidates`.
-        With a ledger the same question finds its first answer and costs nothing; with another ``key``, or ``afresh``,
-        it is drawn and paid again.
-        """
-        self.refuse_children()
-        refuse_unknown("peak", asked, (*_PEAK, *_WHERE), look="help(Dataset.plan_peak)")
-        where = {name: asked.pop(name) for name in _WHERE if name in asked}
-        plan = self.plan_peak(self.candidates(**where), epsilon=epsilon, goal=goal, **asked)
-        return plan.ask(anyway=anyway, key=key, afresh=afresh)
+        better than a guess is refused and costs nothing, unless asked for ``anyway``.
 
-    def plan_peak(self, candidates: Candidates, *, epsilon: Fraction | float | None = None, **asked: Any) -> PeakPlan:
+        Parameters
+        ----------
+        epsilon, goal, top, how_much, mechanism, between, like, plan
+            Those of :meth:`plan_peak`.
+        start, end, every, categories
+            Those of :meth:`candidates`.
+        anyway : bool
+            Ask also where the answer would hardly be better than a guess.
+        key, afresh : str, bool
+            With a ledger the same question finds its first answer and costs nothing; with another ``key``, or
+            ``afresh``, it is drawn and paid again.
+        """
+        self.account.refuse_children()
+        planned = self.plan_peak(
+            self.candidates(start=start, end=end, every=every, categories=categories),
+            epsilon=epsilon,
+            goal=goal,
+            top=top,
+            how_much=how_much,
+            mechanism=mechanism,
+            between=between,
+            like=like,
+            plan=plan,
+        )
+        return planned.ask(anyway=anyway, key=key, afresh=afresh)
+
+    def plan_peak(
+        self,
+        candidates: Candidates,
+        *,
+        epsilon: Number | None = None,
+        goal: Goal = "largest",
+        top: int = 1,
+        how_much: bool = False,
+        mechanism: str | None = None,
+        between: tuple[Number, Number] | None = None,
+        like: Profile | None = None,
+        plan: Plan | None = None,
+        compare: bool = False,
+    ) -> PeakPlan:
         """What asking for the peak would cost and how good the answer would be; reads nothing, spends nothing.
 
         Parameters
@@ -205,73 +249,159 @@ class Dataset(Facts):
         compare : bool
             Try every mechanism on simulated data, also those that cannot change the advice.
         """
-        from dpselect.dataset.peak_plan import plan_peak
-
-        refuse_unknown("peak", asked, _PEAK, look="help(Dataset.plan_peak)")
-        if said := {name: asked.pop(name) for name in ("expect", "between", "like") if name in asked}:
-            asked["known"] = Known(**said)
-        return plan_peak(self.scope(candidates), epsilon=epsilon, **asked)
+        return plan_peak(
+            self.scope(candidates),
+            epsilon=epsilon,
+            goal=goal,
+            top=top,
+            how_much=how_much,
+            mechanism=mechanism,
+            known=Known(between=between, like=like),
+            plan=plan,
+            compare=compare,
+        )
 
     def watch(
         self,
-        threshold: Fraction | float | None = None,
+        threshold: Number | None = None,
         *,
-        budget: Fraction | float | None = None,
-        known: Known | None = None,
+        budget: Number | None = None,
+        delta: Number = 0,
+        mechanism: str | None = None,
         how_much: bool = False,
-        line: Line | None = None,
+        expect: Number | None = None,
+        between: tuple[Number, Number] | None = None,
+        like: Profile | None = None,
+        clip: tuple[Number, Number] | None = None,
+        noise: tuple[Number, Number | None] | None = None,
+        resample: bool | None = None,
+        plan: Plan | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        every: Every | None = None,
         anyway: bool = False,
         key: str | None = None,
         afresh: bool = False,
-        **candidates: Any,
     ) -> Watch:
-        """Which periods reach the ``threshold``, asked in order within a pure ``budget``.
+        """Which periods reach the ``threshold``, within a ``budget`` for all answers together.
 
         The mechanism that is expected to do best is used. Answers that would hardly be better than a guess are refused
         and cost nothing, unless asked for ``anyway``.
 
         Parameters
         ----------
-        threshold, budget : number
-            The line, in the readings' unit, and the most all answers may cost.
-        known : Known, optional
-            What is known beforehand: ``Known(expect=0.1)`` says how many are above; see there for more.
-        how_much : bool
-            Also release the values of those above, from half of the budget.
-        line : Line, optional
-            All of this instead, and what is seldom said: a δ, a mechanism, noise by hand, a plan.
-        key, afresh
+        threshold, budget, delta, mechanism, how_much, expect, between, like, clip, noise, resample, plan
+            Those of :meth:`plan_watch`.
+        start, end, every
+            Those of :meth:`candidates`, both ends included.
+        anyway : bool
+            Ask also where the answers would hardly be better than a guess.
+        key, afresh : str, bool
             With a ledger: those of :meth:`peak`. A watch that was interrupted goes on where its answers end.
-        **candidates
-            ``start``, ``end`` and ``every`` of :meth:`candidates`, both ends included.
         """
-        from dpselect.dataset.line import Line
-
-        self.refuse_children()
-        for name in candidates.keys() & {one.name for one in fields(Line)}:
-            given = "threshold=…, budget=…, " if name != "plan" else ""
-            raise InvalidParameter(f"watch takes ‹{name}› in a line: line=Line({given}{name}=…)", parameter=name)
-        refuse_unknown("watch", candidates, (*_WATCH, *_WHERE[:3]), look="help(Dataset.watch)")
-        if line is None:
-            line = Line(threshold=threshold, budget=budget, known=known or Known(), how_much=how_much)
-        else:
-            said = {"threshold": threshold, "budget": budget, "known": known, "how_much": how_much or None}
-            refuse_given("‹line›, which says it", **said)
-        return self.plan_watch(line, self.candidates(**candidates)).ask(key=key, afresh=afresh, anyway=anyway)
+        self.account.refuse_children()
+        planned = self.plan_watch(
+            self.candidates(start=start, end=end, every=every),
+            threshold=threshold,
+            budget=budget,
+            delta=delta,
+            mechanism=mechanism,
+            how_much=how_much,
+            expect=expect,
+            between=between,
+            like=like,
+            clip=clip,
+            noise=noise,
+            resample=resample,
+            plan=plan,
+        )
+        return planned.ask(key=key, afresh=afresh, anyway=anyway)
 
     def plan_watch(
-        self, line: Line, candidates: Candidates, *, progress: Callable[[float], None] = lambda share: None
+        self,
+        candidates: Candidates,
+        *,
+        threshold: Number | None = None,
+        budget: Number | None = None,
+        delta: Number = 0,
+        mechanism: str | None = None,
+        how_much: bool = False,
+        expect: Number | None = None,
+        between: tuple[Number, Number] | None = None,
+        like: Profile | None = None,
+        clip: tuple[Number, Number] | None = None,
+        noise: tuple[Number, Number | None] | None = None,
+        resample: bool | None = None,
+        plan: Plan | None = None,
+        progress: Callable[[float], None] = lambda share: None,
     ) -> WatchPlan:
-        """What watching the line would cost and how good the answers would be; reads nothing, spends nothing."""
-        from dpselect.dataset.watch_plan import plan_watch
+        """What watching the threshold would cost and how good the answers would be; reads nothing, spends nothing.
 
+        Parameters
+        ----------
+        candidates : Calendar, Cycle or Categories
+            The public periods or categories, as from :meth:`candidates`.
+        threshold, budget : number
+            The line, in the readings' unit, and the most all answers may cost.
+        delta : number
+            δ of the guarantee; 0 is pure.
+        mechanism : {"set", "exponential", "laplace", "gaussian"}, optional
+            How the answers are drawn; if left out, the mechanism expected to do best.
+        how_much : bool
+            Also release the values of those above, from half of the budget.
+        expect, between, like
+            What is known beforehand (:class:`~dpselect.dataset.known.Known`): how many are above, or which share;
+            between which values the series lies; which public series it follows.
+        clip, noise, resample
+            Gaussian noise by hand (:class:`~dpselect.dataset.request.WatchRequest`).
+        plan : Plan, optional
+            A saved plan that replaces the above, as ``planning.load_plan`` reads it.
+        progress : callable
+            Told the share done, from 0 to 1.
+        """
+        request = WatchRequest(
+            threshold=threshold,
+            budget=budget,
+            delta=delta,
+            mechanism=mechanism,
+            how_much=how_much,
+            expect=expect,
+            between=between,
+            like=like,
+            clip=clip,
+            noise=noise,
+            resample=resample,
+            plan=plan,
+        )
         scope = self.scope(candidates)
-        return plan_watch(scope.public.family, line, questions=len(candidates), scope=scope, progress=progress)
+        return plan_watch(scope.public.family, request, questions=len(candidates), scope=scope, progress=progress)
 
     def plan(
-        self, *, start: str | None = None, end: str | None = None, every: Every | None = None, **asked: Any
+        self,
+        *,
+        epsilon: Number | None = None,
+        goal: Goal = "largest",
+        top: int = 1,
+        threshold: Number | None = None,
+        budget: Number | None = None,
+        delta: Number = 0,
+        how_much: bool = False,
+        mechanism: str | None = None,
+        expect: Number | None = None,
+        between: tuple[Number, Number] | None = None,
+        like: Profile | None = None,
+        clip: tuple[Number, Number] | None = None,
+        noise: tuple[Number, Number | None] | None = None,
+        resample: bool | None = None,
+        plan: Plan | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        every: Every | None = None,
+        categories: Sequence[str] | None = None,
     ) -> Any:
         """The plan for :meth:`watch` where a ``threshold`` is given, otherwise for :meth:`peak`; spends nothing.
+
+        The parameters are those of :meth:`plan_watch` or :meth:`plan_peak`, and of :meth:`candidates`.
 
         >>> import pyarrow
         >>> rows = pyarrow.table({"meter": ["a"], "at": ["2013-01-02"], "kwh": [9.0]})
@@ -280,27 +410,50 @@ class Dataset(Facts):
         >>> plan.plans["permute-and-flip"].prediction.hits > plan.plans["gaussian"].prediction.hits
         True
         """
-        from dpselect.dataset.line import Line
-
-        categories = asked.pop("categories", None)
         candidates = self.candidates(start=start, end=end, every=every, categories=categories)
-        made = asked.get("plan")
-        if "threshold" in asked or (made is not None and made.asked == "crossings"):
-            refuse_unknown("watch", asked, [one.name for one in fields(Line)], look="help(Line)")
-            return self.plan_watch(Line(**asked), candidates)
-        return self.plan_peak(candidates, compare=True, **asked)
+        if threshold is None and (plan is None or plan.asked == "largest"):
+            only_watches = {"budget": budget, "delta": delta or None, "expect": expect, "clip": clip, "noise": noise}
+            refuse_given("a peak; give ‹threshold›, or", **only_watches, resample=resample)
+            return self.plan_peak(
+                candidates,
+                epsilon=epsilon,
+                goal=goal,
+                top=top,
+                how_much=how_much,
+                mechanism=mechanism,
+                between=between,
+                like=like,
+                plan=plan,
+                compare=True,
+            )
+        only_peaks = {"goal": None if goal == "largest" else goal, "top": None if top == 1 else top}
+        refuse_given("a watch, whose cost is its ‹budget›", epsilon=epsilon)
+        refuse_given("a watch", **only_peaks)
+        return self.plan_watch(
+            candidates,
+            threshold=threshold,
+            budget=budget,
+            delta=delta,
+            mechanism=mechanism,
+            how_much=how_much,
+            expect=expect,
+            between=between,
+            like=like,
+            clip=clip,
+            noise=noise,
+            resample=resample,
+            plan=plan,
+        )
 
-    def describe(self, **changes: Any) -> Description:
+    def describe(self, **changes: Unpack[FactChanges]) -> Description:
         """For the curator only: what can be read under these facts, and what looks wrong. Never publish it.
 
         ``changes`` are facts to try instead, such as other ``start`` and ``end``.
         """
-        from dpselect.dataset.describe import describe
-        from dpselect.dataset.file import laid_over
-
-        facts = {one.name: getattr(self, one.name) for one in fields(Facts) if one.name != "source"}
+        facts = {one.name: getattr(self, one.name) for one in fields(Facts)}
         given = {name: value for name, value in facts.items() if value is not None and value is not False}
-        return describe(self.source, **laid_over(given, changes))
+        found = laid_over(given, changes)
+        return describe(found.pop("source"), found)
 
     @property
     def spent(self) -> float:
@@ -308,43 +461,27 @@ class Dataset(Facts):
         book = self.book
         return self.budget.spent if book is None else book.balance().spent
 
-    @functools.cached_property
+    @property
     def book(self) -> Ledger | None:
         """The ledger, opened; None where there is none."""
-        if self.ledger is None:
-            return None
-        return open_book(
-            self.ledger,
+        return self.account.book
+
+    @functools.cached_property
+    def account(self) -> Account:
+        """What pays for its answers."""
+        return Account(
+            budget=self.budget,
+            ledger=self.ledger,
             total=self.total,
             anchor=self.anchor,
-            unit=self.privacy_unit,
+            unit=None if self.ledger is None else self.privacy_unit,
             old_names=(self.described, self.name),
+            entropy=self.entropy or SYSTEM_ENTROPY,
         )
 
     def scope(self, candidates: Candidates) -> Scope:
         """What a question about these candidates is about, all of it public: reads nothing."""
-        from dpselect.dataset.scope import Scope
-
-        return Scope(self, candidates)
-
-    def refuse_children(self) -> None:
-        """Refuses in a forked child, which has no share in its parent's budget; processes may share a ledger."""
-        if self.ledger is None:
-            self.budget.refuse_children()
-
-
-def _in_own_words(made: Callable[..., None]) -> Callable[..., None]:
-    """The same, and a fact that is none is refused in the package's own words; its signature stays."""
-
-    @functools.wraps(made)
-    def make(self: Dataset, *source: Any, **facts: Any) -> None:
-        refuse_unknown("a data set", facts, [one.name for one in fields(self)], look="help(Dataset)")
-        made(self, *source, **facts)
-
-    return make
-
-
-Dataset.__init__ = _in_own_words(Dataset.__init__)  # type: ignore[method-assign]
+        return Scope(self, candidates, self.account)
 
 
 def _elsewhere(named: Any, given: Any) -> bool:

@@ -6,16 +6,19 @@ Everything here is exact and without noise: it is shown to the curator only and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import Any
 
+from dpselect.dataset import rows
+from dpselect.dataset.budget import Account, Budget
+from dpselect.dataset.facts import Facts
 from dpselect.dataset.guess import guess_columns
 from dpselect.dataset.look import Look, Remark
+from dpselect.dataset.scope import Scope
 from dpselect.errors import DPSelectError
-
-if TYPE_CHECKING:
-    from dpselect.dataset.dataset import Dataset
-    from dpselect.tables import CuratorReport
+from dpselect.tables import CuratorReport
+from dpselect.tables.curator import SENSITIVE
+from dpselect.tables.passes import fetched, watched
 
 #: Rows looked at to tell what a column may be.
 _SAMPLE = 1000
@@ -53,8 +56,6 @@ class Description:
 
     def lines(self) -> tuple[str, ...]:
         """The description as text, the warning first."""
-        from dpselect.tables.curator import SENSITIVE
-
         names = list(self.columns.items())
         listed = ", ".join(f"{name} ({kind})" for name, kind in names[:12])
         more = f", and {len(names) - 12:,} more" if len(names) > 12 else ""
@@ -101,7 +102,7 @@ def _used(report: CuratorReport, facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"  finds {report.totals_cut:,} totals larger than {bounds}"
 
 
-def describe(source: Any, *, progress: Callable[[float], None] | None = None, **facts: Any) -> Description:
+def describe(source: Any, facts: Mapping[str, Any], *, progress: Callable[[float], None] | None = None) -> Description:
     """Looks at a table under the facts that are known so far, and guesses columns and formats that are not.
 
     ``progress`` is told the share done, from 0 to 1.
@@ -110,23 +111,21 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     --------
     >>> import pyarrow
     >>> rows = pyarrow.table({"meter": ["a", "b"], "day": ["31/01/2013", "01/02/2013"], "kwh": ["1,5", "2,5"]})
-    >>> found = describe(rows, cap=10, population=1)
+    >>> found = describe(rows, {"cap": 10, "population": 1})
     >>> found.facts["time_format"], found.facts["decimal"], found.guessed
     ('%d/%m/%Y', ',', ('user', 'time', 'value', 'time_format', 'decimal'))
     >>> print(found.remarks[0].text)
     more persons have rows than ‹population› says (1): values would be too large, ...
     """
-    from dpselect.dataset.dataset import Dataset
-    from dpselect.dataset.rows import open_table
-    from dpselect.tables.passes import watched
-
+    if unknown := facts.keys() - {one.name for one in fields(Facts)}:
+        raise TypeError(f"describe() got an unexpected keyword argument {min(unknown)!r}")
     known = {name: value for name, value in facts.items() if value is not None}
     new: dict[str, Any] = {}
-    table = open_table(source, **{name: known.get(name) for name in ("backend", "table", "delimiter")})
+    table = rows.open_table(source, **{name: known.get(name) for name in ("backend", "table", "delimiter")})
     between = next((sign for sign in ";\t|" if sign in table.columns[0]), None)
     if len(table.columns) == 1 and between is not None and "delimiter" not in known:
         new["delimiter"] = known["delimiter"] = between
-        table = open_table(source, **{name: known.get(name) for name in ("backend", "table", "delimiter")})
+        table = rows.open_table(source, **{name: known.get(name) for name in ("backend", "table", "delimiter")})
     columns = {name: _kind(kind) for name, kind in zip(table.columns, table.schema().types, strict=True)}
     sample = _sample(table)
     guessed = {} if known.get("wide") else guess_columns(columns, sample)
@@ -144,7 +143,7 @@ def describe(source: Any, *, progress: Callable[[float], None] | None = None, **
     report = None
     if not look.missing:
         try:
-            report = _report(Dataset(source, **known), look, _part(progress, 0.3, 1.0))
+            report = _report(Facts(source, **known), look, _part(progress, 0.3, 1.0))
         except DPSelectError as failure:
             look.remark(failure.args[0])
     return Description(
@@ -174,29 +173,23 @@ def _kind(kind: Any) -> str:
 
 
 def _sample(table: Any) -> dict[str, Sequence[Any]]:
-    from dpselect.tables.passes import fetched
-
     few = list(table.columns[:200])
     found = fetched(table.select(*few).limit(_SAMPLE), doing="looking at the first rows").to_pydict()
     return {name: found.get(name, []) for name in table.columns}
 
 
-def _report(dataset: Dataset, look: Look, progress: Callable[[float], None] | None) -> CuratorReport | None:
+def _report(facts: Facts, look: Look, progress: Callable[[float], None] | None) -> CuratorReport | None:
     """What a question under these facts would use, leave out or cut; over all days there are, where none are named."""
-    from dpselect.dataset.rows import check, read
-    from dpselect.dataset.scope import Scope
-    from dpselect.tables.passes import watched
-
-    if dataset.start is None and dataset.categories is None:
+    if facts.start is None and facts.categories is None:
         if look.days is None or (look.days[1] - look.days[0]).days > 36_500:
             return None
-        candidates = dataset.candidates(start=look.days[0].isoformat(), end=look.days[1].isoformat())
+        candidates = facts.candidates(start=look.days[0].isoformat(), end=look.days[1].isoformat())
     else:
-        candidates = dataset.candidates()
-    scope = Scope(dataset, candidates)
-    check(scope)
-    query = read(scope, progress=_part(progress, 0.0, 0.4))
-    if dataset.start is not None or dataset.categories is not None:
+        candidates = facts.candidates()
+    scope = Scope(facts, candidates, Account(budget=Budget(None)))
+    rows.check(scope)
+    query = rows.read(scope, progress=_part(progress, 0.0, 0.4))
+    if facts.start is not None or facts.categories is not None:
         look.silent = [place for place, total in enumerate(query.totals) if not total], query.labels
     with watched(look.table, _part(progress, 0.4, 1.0)):
         return query.curator_report

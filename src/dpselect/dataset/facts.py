@@ -7,15 +7,14 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from dpselect.errors import InvalidParameter, refuse, refuse_given
 from dpselect.files import from_url
-
-if TYPE_CHECKING:
-    from dpselect.report.guarantee import Neighbours
-    from dpselect.tables import Candidates
-    from dpselect.tables.candidates import Every
+from dpselect.report.guarantee import Neighbours
+from dpselect.tables import Calendar, Candidates, Categories, Cycle
+from dpselect.tables.candidates import CycleName, Every, length_of
+from dpselect.tables.rows import HOUR_FORMAT
 
 _FILE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".pq")
 #: What decides how rows are read and whom the promise is about, beside where they are; unit and engine do not.
@@ -25,6 +24,40 @@ READING = (
 )
 AMOUNTS = ("cap", "maximum", "sensitivity")
 _LENGTHS = ("hour", "day", "week", "month")
+
+
+class FactChanges(TypedDict, total=False):
+    """Facts to take instead of those of a data set or its file: the parameters of :class:`Facts`."""
+
+    source: Any
+    user: str | None
+    time: str | None
+    value: str | None
+    category: str | None
+    wide: bool
+    time_format: str | None
+    timezone: str | None
+    duplicates: Literal["keep", "largest"]
+    measure: Literal["mean", "sum", "count"]
+    per_user: Literal["sum", "mean", "max"] | None
+    cap: Fraction | float | None
+    cap_every: Literal["hour", "day", "week", "month"] | None
+    population: int | None
+    adjacency: Literal["add-remove", "replace"]
+    grid: int | None
+    maximum: Fraction | float | None
+    sensitivity: Fraction | float | None
+    monotone: bool
+    table: str | None
+    backend: str
+    delimiter: str | None
+    decimal: Literal[".", ","]
+    hour: str | None
+    unit: str | None
+    start: str | None
+    end: str | None
+    every: Every
+    categories: Sequence[str] | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,9 +195,6 @@ class Facts:
     ) -> Candidates:
         """The public candidates: periods from ``start`` to ``end``, or a list of categories; the data set's own if
         left out."""
-        from dpselect.tables import Calendar, Categories, Cycle
-        from dpselect.tables.candidates import CycleName
-
         if categories is None and (start is None or end is None):
             start, end = start or self.start, end or self.end
             categories = self.categories if start is None and end is None else None
@@ -188,8 +218,6 @@ class Facts:
     @property
     def cap_length(self) -> str:
         """The period the cap (or the maximum) is meant for."""
-        from dpselect.tables.candidates import length_of
-
         return self.cap_every or length_of(self.every)
 
     @property
@@ -197,8 +225,6 @@ class Facts:
         """How times are written once date and hour stand together."""
         if self.hour is None or self.time_format is None:
             return self.time_format
-        from dpselect.tables.rows import HOUR_FORMAT
-
         return self.time_format + HOUR_FORMAT
 
     @property
@@ -233,7 +259,5 @@ def whole_weeks_apart(one: str | date, other: str | date) -> bool:
     >>> whole_weeks_apart("2013-01-01", "2013-01-15"), whole_weeks_apart("2013-01-01", "2013-01-04")
     (True, False)
     """
-    from dpselect.tables import Calendar
-
     first, second = (Calendar(day, day).first for day in (one, other))
     return (second - first).days % 7 == 0

@@ -16,8 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from dpselect import files
+from dpselect.dataset.facts import whole_weeks_apart
 from dpselect.errors import InvalidParameter, SourceError
+from dpselect.report import words
+from dpselect.rounding import exact_number
 from dpselect.secrets import shown, without_secrets
+from dpselect.tables.candidates import length_of
 
 #: How the name of every data-set file ends, and how one begins that this package wrote.
 ENDING, _FIRST_LINE = ".toml", "# A data set of dpselect: "
@@ -142,8 +146,6 @@ def _check(path: Path, name: str, value: object) -> None:
 
 
 def _number(path: Path, name: str, value: int | str) -> Fraction:
-    from dpselect.rounding import exact_number
-
     try:
         return exact_number(name, value)
     except InvalidParameter:
@@ -161,8 +163,6 @@ def laid_over(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
     >>> laid_over({"cap": 50, "every": "day"}, {"cap": 900, "every": "month"})["cap_every"]
     'month'
     """
-    from dpselect.tables.candidates import length_of
-
     kept = dict(facts)
     if {"category", "categories"} & set(changes):
         kept = {name: value for name, value in kept.items() if name not in ("time", "start", "end", "every")}
@@ -185,15 +185,11 @@ def laid_over(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
 
 def _length(facts: Mapping[str, Any]) -> str:
     """The period that the cap or the maximum was given for."""
-    from dpselect.tables.candidates import length_of
-
     return facts.get("cap_every") or length_of(facts.get("every", "day"))
 
 
 def _altered(facts: Mapping[str, Any], changes: Mapping[str, Any]) -> str | None:
     """The first fact beside which the file's vouchers were stated and that is another one now."""
-    from dpselect.dataset.facts import whole_weeks_apart
-    from dpselect.rounding import exact_number
 
     def same(name: str, old: Any, new: Any) -> bool:
         if name == "cap_every":
@@ -316,9 +312,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Fraction):
-        from dpselect.report.words import shown as number
-
-        text = number(value)
+        text = words.shown(value)
         return text if "/" not in text else json.dumps(text)
     if isinstance(value, int | float):
         return repr(value)

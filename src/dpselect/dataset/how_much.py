@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dpselect.mechanisms.release import LaplaceRelease
-    from dpselect.mechanisms.values import PrivateValues
-    from dpselect.noise.entropy import Entropy
-    from dpselect.privacy.family import QueryFamily
-
-#: What ± means, for people.
-UNCUT = "each ± holds 95 times of 100; half of ε pays for names and half for values"
-#: The same of values that never leave their range.
-MEANING = f"{UNCUT}, which are cut to their range"
+from dpselect.mechanisms.release import LaplaceRelease
+from dpselect.mechanisms.values import PrivateValues
+from dpselect.noise.entropy import Entropy
+from dpselect.privacy.family import QueryFamily
 
 
 def margin(release: LaplaceRelease) -> float:
@@ -39,14 +31,3 @@ def draw(
 
 def _cut(value: float, family: QueryFamily) -> float:
     return min(max(value, family.lower), family.upper)
-
-
-def told(value: float, within: float) -> str:
-    """A value and its ±, to as many digits as the noise leaves; the ± is rounded up.
-
-    >>> told(12.3456, 0.2101), told(812.3456, 35.0)
-    ('12.35 ± 0.22', '812 ± 35')
-    """
-    digits = max(0, 1 - math.floor(math.log10(within))) if within > 0 else 6
-    reach = Decimal(repr(float(within))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING)
-    return f"{value:.{digits}f} ± {reach:f}"

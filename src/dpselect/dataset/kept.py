@@ -1,27 +1,111 @@
-"""A watch whose answers a ledger keeps: charged before they are drawn, found again by whoever asks the same."""
+"""Answers that a ledger keeps: charged before they are drawn, found again by whoever asks the same."""
 
 from __future__ import annotations
 
-import math
+import json
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from dpselect.composition.sparse_vector import SparseVector
 from dpselect.dataset.budget import refuse_unpayable
+from dpselect.dataset.whole import WholeVector
 from dpselect.errors import BudgetExhausted, InvalidParameter, LedgerError, NothingRead
+from dpselect.ledger import Answered, Ledger
+from dpselect.ledger.answer_log import MOST, MOST_AT_ONCE, AnswerLog, places
+from dpselect.ledger.filter import RealisedLedgerFilter
+from dpselect.ledger.wording import written
 from dpselect.privacy.loss import Loss
-from dpselect.rounding import at_most
-
-if TYPE_CHECKING:
-    from dpselect.composition.sparse_vector import SparseVector
-    from dpselect.dataset.whole import WholeVector
-    from dpselect.ledger import Ledger
-    from dpselect.ledger.kinds import RealisedLedgerFilter
+from dpselect.rounding import added, at_most
 
 #: Answers that are shown at once are in the ledger before they are shown, unless the last entry is younger than this.
 SECONDS_BETWEEN_ENTRIES = 60.0
 #: A crash costs at most this part of the budget, and a watch has about so many entries at least.
 _PARTS = 20
+
+
+def names_fit(labels: Sequence[str], worst: dict[str, Any], *, top: int) -> bool:
+    """Whether the names of a peak fit the entry of its answer, which is never longer than the ``worst``.
+
+    Decided for every answer there can be, before one is drawn: that a drawn one is refused would tell of it.
+    """
+    longest = sorted(labels, key=lambda label: len(json.dumps(label)))[-top:]
+    for names in (True, False):
+        try:
+            if names:
+                for label in labels:
+                    written("answer", label)
+            written("answer", {"answer": worst | ({"label": longest[-1], "labels": longest} if names else {})})
+        except InvalidParameter:
+            continue
+        return names
+    raise InvalidParameter(
+        "the answer may be more than an entry of a ledger holds; give a smaller ‹top›; nothing was spent",
+        parameter="top",
+    )
+
+
+def named_together(
+    book: Ledger,
+    question: dict[str, Any],
+    *,
+    costs: Sequence[Loss],
+    key: str | None,
+    draw: Callable[[], list[int]],
+    read: Callable[[], Any],
+    content: dict[str, Any],
+) -> tuple[list[int], Answered]:
+    """The places above of a watch about a table, drawn once under one charge, and found from then on.
+
+    ``costs`` are those of the names and, where they are asked for, of the values: where they do not all fit, nothing is
+    charged. ``content`` is what the entry says beside the places: how many were answered, what that cost and how they
+    were drawn. The places are kept as bits, as long whatever they are, so that no write tells of them.
+    """
+    if not book.knows(question, key=key):
+        refuse_unpayable(book, *costs)
+    drawn: list[int] = []
+    count = content["count"]
+
+    def answer() -> dict[str, Any]:
+        drawn.extend(draw())
+        if count > MOST_AT_ONCE:
+            return {"count": count, "spent": content["spent"]}
+        bits = sum(1 << place for place in drawn)
+        return {"first": 0, "ended": True, "bits": f"{bits:0{-(-count // 4)}x}", **content}
+
+    found = book.ask(question, cost=costs[0], draw=answer, key=key, read=read)
+    if not found.repeated:
+        return drawn, found
+    if "first" not in found.answer:
+        raise InvalidParameter(
+            f"this watch was answered (entry {found.number}), with more answers than an entry holds; ask ‹afresh› "
+            "or with another ‹key›, and pay again",
+            parameter="afresh",
+        )
+    return places(found.answer), found
+
+
+def values_of(
+    book: Ledger,
+    question: dict[str, Any],
+    draw: Callable[[], list[float]],
+    *,
+    cost: Loss,
+    key: str | None,
+    read: Callable[[], Any],
+) -> list[float]:
+    """The values of those named by a watch, who are in the ledger by now: drawn once, and found from then on."""
+    found = book.ask({**question, "part": "values"}, cost=cost, draw=lambda: {"amounts": draw()}, key=key, read=read)
+    return list(found.answer["amounts"])
+
+
+def about_values(book: Ledger, cost: Loss | None) -> str:
+    """What the ledger has of the values, where asking for them failed."""
+    held = book.holding
+    if held is None or cost is None:
+        return ""
+    charged = f"ε = {at_most(cost.epsilon)}"
+    return f"; their values are lost and it keeps {charged}" if held.lost else f"; it holds {charged} for their values"
 
 
 class KeptWatch:
@@ -46,8 +130,6 @@ class KeptWatch:
         Whether the questions to come go on after those that were answered, instead of being asked again from the start.
     shown_at_once : bool
         Whether answers are shown before the watch is settled.
-    whole : bool
-        Whether all questions are answered at once, at one price.
     """
 
     def __init__(
@@ -60,34 +142,29 @@ class KeptWatch:
         key: str | None = None,
         onward: bool = False,
         shown_at_once: bool = False,
-        whole: bool = False,
         by: dict[str, str] | None = None,
     ) -> None:
-        from dpselect.ledger.kinds import RealisedLedgerFilter
-        from dpselect.ledger.minutes import Answers
-
         self._book = book
         self._shown_at_once = shown_at_once
         self._question, self._cost, self._values, self._key = question, cost, values, key
         self._costs = [cost] if values is None else [cost, values]
-        self.answers = Answers(by=by)
+        self.answers = AnswerLog(by=by)
         self.filter: RealisedLedgerFilter | None = None
         self._held: Any = None
         #: When the first answer was charged, where that was before now.
         self.since: str | None = None
         self._spent_before = 0.0
-        self._spent_on_values = 0.0
         self._spent_when_repeating = 0.0
         self._settled = self._unwritten = False
         self._kept_at = time.monotonic()
-        if book.total.realised and cost.delta == 0 and not whole:
+        if book.total.realised and cost.delta == 0:
             self.filter = RealisedLedgerFilter(
                 book,
                 question=question,
                 limit=cost.epsilon,
                 stretch=cost.epsilon / _PARTS,
                 key=key,
-                minutes=self.answers,
+                answers=self.answers,
                 unseen=not shown_at_once,
             )
             for content, _ in self.filter.stretches.earlier:
@@ -142,7 +219,7 @@ class KeptWatch:
 
     def make_ready(self, vector: SparseVector | WholeVector) -> None:
         """Charge what the next questions can cost, before data is touched."""
-        if self.filter is None or self.answers.ended:
+        if self.filter is None or self.answers.ended or isinstance(vector, WholeVector):
             return
         try:
             self.filter.make_ready(vector.watcher)
@@ -158,8 +235,6 @@ class KeptWatch:
 
     def add(self, above: bool, name: str | int | None = None) -> None:
         """An answer that was drawn; where it is shown at once, it is in the ledger when this returns, or soon."""
-        from dpselect.ledger.minutes import MOST
-
         self.answers.add(above, name)
         self._next += 1
         if self.filter is None:
@@ -171,8 +246,6 @@ class KeptWatch:
 
     def settle(self, vector: SparseVector | WholeVector, *, ended: bool) -> None:
         """Down to what the answers cost; ``ended`` says that there is nothing more to ask, now or later."""
-        from dpselect.ledger.minutes import MOST_AT_ONCE
-
         if self.filter is not None and self.filter.stretches.uncertain:
             return  # all that was reserved stays charged; started again, the watch goes on from what the ledger has
         already = self.answers.ended
@@ -196,10 +269,7 @@ class KeptWatch:
         """The values of those named, who are in the ledger by now: drawn once, and found from then on."""
         if self._values is None:
             return []
-        question = {**self._question, "part": "values"}
-        found = self._book.ask(question, cost=self._values, draw=lambda: {"amounts": draw()}, key=self._key, read=read)
-        self._spent_on_values = self._values.epsilon
-        return list(found.answer["amounts"])
+        return values_of(self._book, self._question, draw, cost=self._values, key=self._key, read=read)
 
     def give_up(self, vector: SparseVector | WholeVector, failure: BaseException, *, ended: bool) -> str:
         """Leave the ledger as what was drawn makes it, after a failure, and say what that is.
@@ -210,7 +280,7 @@ class KeptWatch:
         tell of the noise: what is charged stays charged, and nothing is drawn again under it.
         """
         if self._settled:
-            return self._stands() + self._about_values()
+            return self._stands() + about_values(self._book, self._values)
         harmless = self._shown_at_once or isinstance(failure, KeyboardInterrupt) or not vector.spent
         if self.filter is None and not self._shown_at_once and not self.answers.ended:
             if isinstance(failure, NothingRead) and self._held.made:
@@ -245,15 +315,6 @@ class KeptWatch:
         delta = f" up to δ = {at_most(self._cost.delta)}" if self._cost.delta else ""
         return f"ε = {at_most(self._cost.epsilon)}{delta}"
 
-    def _about_values(self) -> str:
-        held = self._book.holding
-        if held is None or self._values is None:
-            return ""
-        charged = f"ε = {at_most(self._values.epsilon)}"
-        return (
-            f"; their values are lost and it keeps {charged}" if held.lost else f"; it holds {charged} for their values"
-        )
-
     def _stands(self) -> str:
         count = len(self.answers)
         have = f"the ledger has {count:,} answer{'' if count == 1 else 's'}"
@@ -277,6 +338,5 @@ class KeptWatch:
         else:
             run, names = vector.open_run, self.filter.spent
             if run is not None:
-                names = min(self.filter.limit, math.nextafter(names + run.epsilon, math.inf))
-        extra = self._spent_on_values
-        return math.nextafter(names + extra, math.inf) if extra else names
+                names = min(self.filter.limit, added([(1, names), (1, run.epsilon)]))
+        return names

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from dpselect.checks import finite, one, positive
 from dpselect.errors import refuse, refuse_given
+from dpselect.planning.knowledge import Model, Profile
 
-if TYPE_CHECKING:
-    from dpselect.planning import Model, Profile
-
-Number = Fraction | float
+#: What a person states: exact, or a double.
+Number: TypeAlias = Fraction | float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +34,11 @@ class Known:
     (0.1, 0.2, None)
     """
 
-    expect: int | Number | None = None
+    expect: Number | None = None
     between: tuple[Number, Number] | None = None
     like: Profile | None = None
 
     def __post_init__(self) -> None:
-        from dpselect.planning import Profile
-
         if self.expect is not None:
             one(positive, "expect", self.expect)
         if self.between is not None:
@@ -71,8 +69,6 @@ class Known:
 
     def public(self, *, unit: Fraction) -> Profile | Model:
         """The same on the scale of the queries, of which one is ``unit`` in the readings'."""
-        from dpselect.planning import Model, Profile
-
         scale = float(unit)
         if self.like is not None:
             return Profile(tuple(value / scale for value in self.like.values), public=True)
@@ -80,6 +76,15 @@ class Known:
             return Model()
         low, high = (float(end) / scale for end in self.between)
         return Model(low=low, high=high)
+
+    def stated_in_words(self, with_unit: Callable[[str], str]) -> str | None:
+        """What was said of the values, for an expectation to rest on; None where nothing was."""
+        if self.like is not None:
+            return "if it follows the public series given"
+        if self.between is None:
+            return None
+        low, high = (with_unit(f"{float(end):g}") for end in self.between)
+        return f"for values between {low} and {high}, as stated"
 
     def in_words(self, *, period: str) -> str:
         """What the expectation rests on."""

@@ -7,14 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpselect.dataset.guess import time_formats
 from dpselect.errors import DPSelectError
 from dpselect.report.words import plural
-
-if TYPE_CHECKING:
-    from dpselect.tables import CuratorReport
+from dpselect.rounding import exact_number
+from dpselect.tables import Calendar, CuratorReport
+from dpselect.tables.candidates import length_of
+from dpselect.tables.csv_lines import first_unread
+from dpselect.tables.instants import days_of, hours_of, with_moments
+from dpselect.tables.passes import fetched
+from dpselect.tables.readings import is_written, reading
+from dpselect.tables.rows import check_columns
+from dpselect.tables.whole_files import usual_delimiter
 
 #: What to say of a fact without which nothing can be asked.
 _NEEDED = {
@@ -64,9 +70,6 @@ class Look:
 
     def count(self) -> dict[str, Any]:
         """Counts in one pass; learns the format of times and the sign before decimals from all rows."""
-        from dpselect.tables.instants import with_moments
-        from dpselect.tables.passes import fetched
-
         user, time, value = (self.facts.get(name) for name in ("user", "time", "value"))
         here = set(self.table.columns)
         table, moment = with_moments(self.table, time) if time is not None and time in here else (self.table, None)
@@ -82,9 +85,6 @@ class Look:
         return self._learn(counted, found)
 
     def _times(self, column: Any, moment: Any) -> dict[str, Any]:
-        from dpselect.tables import Calendar
-        from dpselect.tables.instants import days_of, hours_of
-
         calendar = Calendar("2000-01-01", "2000-01-01", timezone=self.facts.get("timezone"))
         kind = column.type()
         if not (kind.is_string() or kind.is_date() or kind.is_timestamp()):
@@ -106,8 +106,6 @@ class Look:
         return measures
 
     def _readings(self, column: Any) -> dict[str, Any]:
-        from dpselect.tables.readings import is_written, reading
-
         signs = [self.facts["decimal"]] if "decimal" in self.facts else [".", ","]
         written = is_written(column) if column.type().is_string() else column.notnull()
         measures: dict[str, Any] = {"written": written.sum()}
@@ -159,15 +157,11 @@ class Look:
         self, counts: Mapping[str, Any], report: CuratorReport | None, columns: Mapping[str, str]
     ) -> list[Remark]:
         """What looks wrong, each with the parameter that fixes it."""
-        from dpselect.tables.candidates import length_of
-
         rows, facts = counts["rows"], self.facts
         if not rows:
             self.remark("the table has no rows; check the path")
         for name in ("user", "time", "hour", "value", "category"):
             if name in facts and facts[name] not in columns:
-                from dpselect.tables.rows import check_columns
-
                 try:
                     check_columns(self.table, [facts[name]])
                 except DPSelectError as failure:
@@ -287,9 +281,6 @@ class Look:
 
     def _first(self, name: str, reads: Callable[[str], bool]) -> str:
         """Where the first unreadable field of a CSV file stands."""
-        from dpselect.tables.csv_lines import first_unread
-        from dpselect.tables.whole_files import usual_delimiter
-
         places = [str(place) for place in (self.source if isinstance(self.source, list | tuple) else [self.source])]
         if not all(isinstance(place, str) and Path(place).is_file() and _is_csv(place) for place in places):
             return ""
@@ -324,8 +315,6 @@ def _day(number: Any) -> date:
 
 
 def _exact(value: Any) -> Any:
-    from dpselect.rounding import exact_number
-
     return exact_number("cap", value)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dpselect.dataset.facts import Facts
+from dpselect.dataset.scope import Scope
 from dpselect.errors import DPSelectWarning, InvalidParameter, NothingRead, SourceError
 from dpselect.files import is_there
-
-if TYPE_CHECKING:
-    from dpselect.dataset.dataset import Dataset
-    from dpselect.dataset.scope import Scope
-    from dpselect.tables import BoundedQuery
+from dpselect.tables import BoundedQuery, Categories, Cycle, bounded_query, open_source
+from dpselect.tables.rows import check_columns, usable_rows, with_hours
+from dpselect.tables.wide import column_places, stated_columns
 
 #: What the address of a database server begins with: opening a table there reads no row.
 _SERVERS = ("postgres", "postgresql", "mysql", "mariadb")
@@ -20,31 +20,26 @@ _SERVERS = ("postgres", "postgresql", "mysql", "mariadb")
 
 def check(scope: Scope) -> None:
     """Opens the table for its column names and types only, and refuses what is missing."""
-    from dpselect.tables.rows import check_columns, usable_rows
-
-    dataset = scope.dataset
-    dataset.refuse_children()
+    facts = scope.facts
+    scope.account.refuse_children()
     table = _open(scope)
-    if dataset.is_series:
-        check_columns(table, [dataset.place, dataset.value])
+    if facts.is_series:
+        check_columns(table, [facts.place, facts.value])
     else:
         usable_rows(table, scope.question, scope.candidates)
-    if scope.needs_hours and not _may_hold_hours(dataset, table):
+    if scope.needs_hours and not _may_hold_hours(facts, table):
         raise InvalidParameter(
             "the times of this table are dates without an hour, and all of them would count as 00:00: "
-            + ("ask per day" if dataset.wide else "name the column of hours with ‹hour›, or ask per day")
+            + ("ask per day" if facts.wide else "name the column of hours with ‹hour›, or ask per day")
             + " (‹every› day)",
-            parameter="every" if dataset.wide else "hour",
+            parameter="every" if facts.wide else "hour",
         )
-    if dataset.wide:
+    if facts.wide:
         _refuse_days_without_column(scope, table)
 
 
 def _refuse_days_without_column(scope: Scope, table: Any) -> None:
     """Refuses dates before the first column or after the last, and warns of gaps: they count as 0. Names are public."""
-    from dpselect.tables import Categories, Cycle
-    from dpselect.tables.wide import column_places
-
     candidates = scope.candidates
     if isinstance(candidates, Categories):
         return
@@ -77,7 +72,7 @@ def _in_words(labels: Sequence[str], places: Sequence[int]) -> str:
     )
 
 
-def _may_hold_hours(facts: Dataset, table: Any) -> bool:
+def _may_hold_hours(facts: Facts, table: Any) -> bool:
     """Whether the times can say an hour, as far as names, types and formats tell, which are public."""
     if facts.time_format is not None:
         return any(sign in facts.time_format.replace("%-", "%") for sign in ("%H", "%I", "%T", "%R", "%X", "%c", "%s"))
@@ -89,48 +84,43 @@ def _may_hold_hours(facts: Dataset, table: Any) -> bool:
 
 def read(scope: Scope, *, progress: Callable[[float], None] | None = None) -> BoundedQuery:
     """The private queries, one for each candidate. Not an answer: nothing protects them."""
-    from dpselect.tables import bounded_query
-
     try:
         table = _open(scope)
     except SourceError as failure:
-        if _rows_play_no_part(scope.dataset):
+        if _rows_play_no_part(scope.facts):
             raise NothingRead(failure.args[0]) from None
         raise
-    if scope.dataset.is_series:
+    if scope.facts.is_series:
         return scope.series(table)
     return bounded_query(table, scope.question, scope.candidates, progress=progress)
 
 
-def _rows_play_no_part(dataset: Dataset) -> bool:
+def _rows_play_no_part(facts: Facts) -> bool:
     """Whether that a source cannot be opened is the same whatever rows it holds.
 
     A server is asked for the names and types of the columns, and a file that is gone has no rows. Any other file is
     looked into to open it, and what is wrong with it may be one person's row.
     """
-    if isinstance(dataset.source, str) and dataset.source.partition("://")[0].lower() in _SERVERS:
+    if isinstance(facts.source, str) and facts.source.partition("://")[0].lower() in _SERVERS:
         return True
-    return bool(dataset.inputs) and not any(set(one) & set("*?[") or is_there(one) for one in dataset.inputs)
+    return bool(facts.inputs) and not any(set(one) & set("*?[") or is_there(one) for one in facts.inputs)
 
 
 def _open(scope: Scope) -> Any:
     """The table, as Ibis sees it. No row is read: names of columns that stand in the rows are those of the question."""
-    from dpselect.tables.rows import with_hours
-    from dpselect.tables.wide import stated_columns
-
-    dataset = scope.dataset
-    if dataset.is_series:
-        used: tuple[str | None, ...] = (dataset.place, dataset.value, dataset.hour)
+    facts = scope.facts
+    if facts.is_series:
+        used: tuple[str | None, ...] = (facts.place, facts.value, facts.hour)
     else:
-        used = (*stated_columns(scope.question, scope.candidates), dataset.hour)
+        used = (*stated_columns(scope.question, scope.candidates), facts.hour)
     table = open_table(
-        dataset.source,
-        backend=dataset.backend,
-        table=dataset.table,
-        delimiter=dataset.delimiter,
+        facts.source,
+        backend=facts.backend,
+        table=facts.table,
+        delimiter=facts.delimiter,
         columns=[name for name in dict.fromkeys(used) if name],
     )
-    return table if dataset.hour is None else with_hours(table, date=dataset.time or "", hour=dataset.hour)
+    return table if facts.hour is None else with_hours(table, date=facts.time or "", hour=facts.hour)
 
 
 def open_table(
@@ -142,7 +132,5 @@ def open_table(
     columns: Sequence[str] | None = None,
 ) -> Any:
     """The table where it is. Without ``columns`` rows may be read to find their names: for the curator alone."""
-    from dpselect.tables import open_source
-
     between = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
     return open_source(source, backend=backend or "duckdb", table=table, delimiter=between, columns=columns)

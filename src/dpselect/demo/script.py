@@ -111,7 +111,7 @@ def run_demo(
         "end": last.isoformat(),
     }
     files.write(homes, file_text(homes, facts), FILE)
-    dataset = Dataset.open(homes, **({} if entropy is SYSTEM_ENTROPY else {"entropy": entropy}))
+    dataset = Dataset.open(homes, entropy=None if entropy is SYSTEM_ENTROPY else entropy)
     # Asked in a small city too, where answers are poor: the truth stands beside them.
     step("Which day was the peak?", 0.4)
     peak = dataset.peak(epsilon=PEAK_EPSILON, anyway=True)

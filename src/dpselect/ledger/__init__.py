@@ -4,10 +4,9 @@
 """
 
 from dpselect.ledger.amounts import Amounts
-from dpselect.ledger.chain import Anchor, Check, Entry
-from dpselect.ledger.filter import LedgerFilter
-from dpselect.ledger.kinds import filter_on
-from dpselect.ledger.records import Answered, Asking, Balance, Reservation
+from dpselect.ledger.chain import Anchor, Check, LedgerEntry
+from dpselect.ledger.filter import LedgerFilter, filter_on
+from dpselect.ledger.records import Answered, Balance, Reservation
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.total import Total
 from dpselect.ledger.unit import PrivacyUnit
@@ -16,11 +15,10 @@ __all__ = [
     "Amounts",
     "Anchor",
     "Answered",
-    "Asking",
     "Balance",
     "Check",
-    "Entry",
     "Ledger",
+    "LedgerEntry",
     "LedgerFilter",
     "PrivacyUnit",
     "Reservation",

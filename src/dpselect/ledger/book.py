@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection
 
 from dpselect.errors import LedgerError
-from dpselect.ledger.amounts import Amounts
-from dpselect.ledger.chain import ROW, START, Anchor, Entry, digest_of
+from dpselect.ledger.amounts import NOTHING, Amounts
+from dpselect.ledger.chain import ROW, START, Anchor, LedgerEntry, digest_of
 from dpselect.ledger.database import run
-from dpselect.ledger.schema import DATASETS, ENTRIES
+from dpselect.ledger.records import Reservation
 from dpselect.ledger.total import Total
 from dpselect.ledger.unit import PrivacyUnit
 from dpselect.ledger.wording import written
@@ -23,7 +22,7 @@ PAGE = 1000
 
 #: The columns of an entry after ``dataset``, in the order of :meth:`Entry.row`.
 _COLUMNS = ", ".join(f'"{name}"' for name in ROW)
-_FROM = f"FROM {ENTRIES.name} WHERE dataset = ?"
+_FROM = "FROM dpselect_ledger_entries WHERE dataset = ?"
 #: What every question runs, as plain text: putting statements together takes longer than running them.
 _STATEMENTS = {
     "last": (
@@ -36,9 +35,13 @@ _STATEMENTS = {
     "unit": f"SELECT {_COLUMNS} {_FROM} AND kind = 'unit' AND reservation IS NULL ORDER BY number DESC LIMIT 1",
     "key": f'SELECT {_COLUMNS} {_FROM} AND "key" = ?',
     "end": f"SELECT {_COLUMNS} {_FROM} AND kind = 'settle' AND reservation = ?",
-    "insert": f"INSERT INTO {ENTRIES.name} (dataset, {_COLUMNS}) VALUES (?{', ?' * len(ROW)})",  # noqa: S608 - own names
+    "insert": f"INSERT INTO dpselect_ledger_entries (dataset, {_COLUMNS}) VALUES (?{', ?' * len(ROW)})",  # noqa: S608 - own names
 }
-_IN_POSTGRESQL = {name: text.replace("?", "%s") for name, text in _STATEMENTS.items()}
+_PAGE = f"SELECT {_COLUMNS} {_FROM} AND number > ? ORDER BY number LIMIT {PAGE}"
+_ANCHORED = (
+    "SELECT name FROM dpselect_ledger_datasets JOIN dpselect_ledger_entries ON dataset = id "
+    "WHERE number = ? AND digest = ?"
+)
 
 
 class Book:
@@ -53,104 +56,108 @@ class Book:
         #: The last entry this object knows to be committed: the chain may grow beyond it and never lose it.
         self.seen = seen
 
-    def head(self, connection: Connection) -> tuple[Entry, bool]:
+    def head(self, connection: Connection) -> tuple[LedgerEntry, bool]:
         """The last entry, which is the state, and whether the data set is retired."""
         seen = self.seen  # before looking: what is seen by then is in what is found
-        row = _run(connection, "last", self.number, self.number).fetchone()
+        row = run(connection, _STATEMENTS["last"], self.number, self.number).fetchone()
         if row is None:
             raise LedgerError("the ledger's entries are gone; nothing was released. Restore the newest backup")
         head = self._checked(row)
         digest: str | None = head.digest
         if head.number > seen.number:
-            found = _run(connection, "digest", self.number, seen.number).fetchone()
+            found = run(connection, _STATEMENTS["digest"], self.number, seen.number).fetchone()
             digest = None if found is None else found[0]
         if head.number < seen.number or digest != seen.digest:
             raise older_copy(seen)
         return head, bool(row[-1])
 
-    def saw(self, entry: Entry) -> None:
+    def saw(self, entry: LedgerEntry) -> None:
         """Remember an entry that is committed."""
         if entry.number > self.seen.number:
             self.seen = Anchor(entry.number, entry.digest)
 
-    def asked(self, connection: Connection, key: str) -> tuple[Entry, Entry | None] | None:
-        """The last reservation of a key and its end, where it has one."""
+    def asked(self, connection: Connection, key: str) -> Reservation | None:
+        """The reservation of a key, with its end where it has one."""
         entry = self._one(connection, "key", key)
-        return None if entry is None else (entry, self.settled(connection, entry.number))
+        return None if entry is None else Reservation(entry, self.settled(connection, entry.number))
 
-    def entry(self, connection: Connection, number: int) -> Entry | None:
+    def entry(self, connection: Connection, number: int) -> LedgerEntry | None:
         """An entry by its number."""
         return self._one(connection, "number", number)
 
-    def settled(self, connection: Connection, reservation: int) -> Entry | None:
+    def settled(self, connection: Connection, reservation: int) -> LedgerEntry | None:
         """The end of a reservation."""
         return self._one(connection, "end", reservation)
 
-    def page(self, connection: Connection, after: int) -> list[Entry]:
+    def page(self, connection: Connection, after: int) -> list[LedgerEntry]:
         """Some entries in order, as they are: whoever reads them all checks them all."""
-        rows = connection.execute(
-            select(ENTRIES)
-            .where(ENTRIES.c.dataset == self.number, ENTRIES.c.number > after)
-            .order_by(ENTRIES.c.number)
-            .limit(PAGE)
-        )
-        return [Entry.from_row(row._asdict()) for row in rows]
+        return [LedgerEntry.from_row(row) for row in run(connection, _PAGE, self.number, after).fetchall()]
 
-    def reserve(self, connection: Connection, head: Entry, key: str, amounts: Amounts, who: str, body: str) -> Entry:
+    def reserve(
+        self, connection: Connection, head: LedgerEntry, key: str, amounts: Amounts, who: str, body: str
+    ) -> LedgerEntry:
         """Add a reservation after ``head``."""
         number = head.number + 1
-        return self._add(connection, head, Entry(number, "reserve", number, key, amounts, *_by(who), body))
+        entry = LedgerEntry(
+            number=number, kind="reserve", who=who, body=body, reservation=number, key=key, amounts=amounts
+        )
+        return self._add(connection, head, entry)
 
     def settle(
-        self, connection: Connection, head: Entry, reserved: Entry, amounts: Amounts, who: str, body: str
-    ) -> Entry:
+        self, connection: Connection, head: LedgerEntry, reserved: LedgerEntry, amounts: Amounts, who: str, body: str
+    ) -> LedgerEntry:
         """Add the end of a reservation after ``head``."""
-        number = head.number + 1
-        entry = Entry(number, "settle", reserved.number, None, amounts, *_by(who), body)
+        entry = LedgerEntry(
+            number=head.number + 1, kind="settle", who=who, body=body, reservation=reserved.number, amounts=amounts
+        )
         return self._add(connection, head, entry, back=reserved.amounts)
 
     def unit(self, connection: Connection) -> PrivacyUnit | None:
         """Whose privacy is counted, by the last entry that says it; None in a ledger that was made without it."""
-        row = _run(connection, "unit", self.number).fetchone()
+        row = run(connection, _STATEMENTS["unit"], self.number).fetchone()
         said = self.entry(connection, 1) if row is None else self._checked(row)
         found = None if said is None else said.content.get("unit")
         return None if found is None else PrivacyUnit.from_document(found)
 
-    def state_unit(self, connection: Connection, head: Entry, unit: PrivacyUnit, who: str) -> Entry:
+    def state_unit(self, connection: Connection, head: LedgerEntry, unit: PrivacyUnit, who: str) -> LedgerEntry:
         """Add, after ``head``, whose privacy is counted from now on."""
         body = written("unit", {"unit": unit.document()})
-        return self._add(connection, head, Entry(head.number + 1, "unit", None, None, Amounts(), *_by(who), body))
+        return self._add(connection, head, LedgerEntry(number=head.number + 1, kind="unit", who=who, body=body))
 
     def check_anchor(self, connection: Connection, anchor: Anchor) -> None:
         """Refuse a ledger that has not, or no longer, the entry of an anchor."""
-        found = _run(connection, "digest", self.number, anchor.number).fetchone()
+        found = run(connection, _STATEMENTS["digest"], self.number, anchor.number).fetchone()
         if found is None or found[0] != anchor.digest:
             raise older_copy(anchor)
 
-    def retire(self, connection: Connection, head: Entry, who: str, body: str) -> Entry:
+    def retire(self, connection: Connection, head: LedgerEntry, who: str, body: str) -> LedgerEntry:
         """Add the end of the data set after ``head``."""
-        return self._add(connection, head, Entry(head.number + 1, "retire", None, None, Amounts(), *_by(who), body))
+        return self._add(connection, head, LedgerEntry(number=head.number + 1, kind="retire", who=who, body=body))
 
-    def _add(self, connection: Connection, head: Entry, entry: Entry, *, back: Amounts | None = None) -> Entry:
-        sums = head.sums + entry.amounts
-        sealed = entry.after(head.digest, sums if back is None else sums - back, self.name)
-        _run(connection, "insert", self.number, *sealed.row().values())
+    def _add(
+        self, connection: Connection, head: LedgerEntry, entry: LedgerEntry, *, back: Amounts = NOTHING
+    ) -> LedgerEntry:
+        """Add an entry after ``head``: the sums after it have its amounts, and no longer those that come back."""
+        sealed = entry.after(head.digest, head.sums + entry.amounts - back, self.name)
+        run(connection, _STATEMENTS["insert"], self.number, *sealed.row().values())
         return sealed
 
-    def _one(self, connection: Connection, wanted: str, of: str | int) -> Entry | None:
-        row = _run(connection, wanted, self.number, of).fetchone()
+    def _one(self, connection: Connection, wanted: str, of: str | int) -> LedgerEntry | None:
+        row = run(connection, _STATEMENTS[wanted], self.number, of).fetchone()
         return None if row is None else self._checked(row)
 
-    def _checked(self, row: Sequence[Any]) -> Entry:
-        entry = Entry.from_row(dict(zip(ROW, row, strict=False)))
+    def _checked(self, row: Sequence[Any]) -> LedgerEntry:
+        entry = LedgerEntry.from_row(row)
         if digest_of(entry, self.name) != entry.digest:
             raise _altered(entry.number)
         return entry
 
 
-def make(connection: Connection, name: str, total: Total, who: str, unit: PrivacyUnit | None) -> tuple[Book, Entry]:
+def make(
+    connection: Connection, name: str, total: Total, who: str, unit: PrivacyUnit | None
+) -> tuple[Book, LedgerEntry]:
     """A new data set with its first entry."""
-    connection.execute(insert(DATASETS).values(name=name))
+    run(connection, "INSERT INTO dpselect_ledger_datasets (name) VALUES (?)", name)
     number = find(connection, name)
     if number is None:
         raise LedgerError("the database did not keep the data set it was given")
@@ -158,12 +165,13 @@ def make(connection: Connection, name: str, total: Total, who: str, unit: Privac
     # What tells this data set from one that is made anew under its name, whenever that is.
     mark = secrets.token_hex(16)
     body = written("total", {"dataset": name, "total": total.document(), "mark": mark, **counted})
-    first = Entry(1, "create", None, None, total.amounts, *_by(who), body).after(START, Amounts(), name)
-    _run(connection, "insert", number, *first.row().values())
+    entry = LedgerEntry(number=1, kind="create", who=who, body=body, amounts=total.amounts)
+    first = entry.after(START, NOTHING, name)
+    run(connection, _STATEMENTS["insert"], number, *first.row().values())
     return Book(name, number, Anchor(1, first.digest)), first
 
 
-def open_book(connection: Connection, name: str | None, anchor: Anchor | None = None) -> tuple[Book, Entry]:
+def open_book(connection: Connection, name: str | None, anchor: Anchor | None = None) -> tuple[Book, LedgerEntry]:
     """A data set that is there, and its first entry; without a name, that of the ``anchor``, or the only one."""
     known = names(connection)
     wanted = known[0] if name is None and len(known) == 1 else name
@@ -174,47 +182,32 @@ def open_book(connection: Connection, name: str | None, anchor: Anchor | None = 
         shown = ", ".join(map(repr, known)) or "none; make one with its total"
         why = "one must be named" if name is None else f"{name!r} is not among them"
         raise LedgerError(f"the ledger's data sets are: {shown}; {why}")
-    found = select(ENTRIES).where(ENTRIES.c.dataset == number, ENTRIES.c.number == 1)
-    row = connection.execute(found).first()
-    if row is None:
+    book = Book(wanted, number, Anchor(1, ""))
+    first = book.entry(connection, 1)
+    if first is None or first.kind != "create":
         raise _altered(1)
-    first = Entry.from_row(row._asdict())
-    if digest_of(first, wanted) != first.digest or first.kind != "create":
-        raise _altered(1)
-    return Book(wanted, number, Anchor(1, first.digest)), first
+    book.seen = Anchor(1, first.digest)
+    return book, first
 
 
 def _anchored(connection: Connection, anchor: Anchor) -> str:
     """The data set that reached an anchor."""
-    found = connection.execute(
-        select(DATASETS.c.name)
-        .join(ENTRIES, ENTRIES.c.dataset == DATASETS.c.id)
-        .where(ENTRIES.c.number == anchor.number, ENTRIES.c.digest == anchor.digest)
-    ).scalar()
-    if found is None:
+    row = run(connection, _ANCHORED, anchor.number, anchor.digest).fetchone()
+    if row is None:
         raise older_copy(anchor)
-    return str(found)
+    return str(row[0])
 
 
 def find(connection: Connection, name: str) -> int | None:
     """The number of a data set."""
-    return connection.execute(select(DATASETS.c.id).where(DATASETS.c.name == name)).scalar()
+    row = run(connection, "SELECT id FROM dpselect_ledger_datasets WHERE name = ?", name).fetchone()
+    return None if row is None else int(row[0])
 
 
 def names(connection: Connection) -> tuple[str, ...]:
     """The names of all data sets."""
-    return tuple(connection.execute(select(DATASETS.c.name).order_by(DATASETS.c.id)).scalars())
-
-
-def _run(connection: Connection, statement: str, *values: Any) -> Any:
-    """The driver's cursor after a statement."""
-    texts = _STATEMENTS if connection.dialect.name == "sqlite" else _IN_POSTGRESQL
-    return run(connection, texts[statement], values)
-
-
-def _by(who: str) -> tuple[str, str]:
-    """Who, and when by this machine's clock: for people to read."""
-    return who, datetime.now(UTC).isoformat(timespec="seconds")
+    found = run(connection, "SELECT name FROM dpselect_ledger_datasets ORDER BY id")
+    return tuple(row[0] for row in found.fetchall())
 
 
 def older_copy(anchor: Anchor) -> LedgerError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from dpselect.checks import refuse
@@ -17,68 +18,54 @@ from dpselect.ledger.unit import PrivacyUnit
 #: What stands before the first entry.
 START = "0" * 64
 
+#: The columns of an entry, but for the number of its data set.
+_PLAIN = ("number", "kind", "reservation", "key", "who", "at", "body", "previous", "digest")
+ROW = (*_PLAIN, *(f"{of}{name}" for name in ("epsilon", "delta", "rho") for of in ("", "sum_")))
+
 _ANCHOR = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+def _now() -> str:
+    """The time by this machine's clock, for people to read."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
     """One row of a ledger: public, and never changed."""
 
     number: int
     kind: str
-    reservation: int | None
-    key: str | None
-    amounts: Amounts
     who: str
-    at: str
     body: str
+    at: str = field(default_factory=_now)
+    reservation: int | None = None
+    key: str | None = None
+    amounts: Amounts = NOTHING
     sums: Amounts = NOTHING
     previous: str = ""
     digest: str = ""
 
-    def after(self, previous: str, sums: Amounts, dataset: str) -> Entry:
+    def after(self, previous: str, sums: Amounts, dataset: str) -> LedgerEntry:
         """The same in its place: the digest before it, the sums up to it, and its own digest."""
-        row = {**self.row(), "previous": previous}
-        row["sum_epsilon"], row["sum_delta"], row["sum_rho"] = sums.epsilon, sums.delta, sums.rho
-        row["digest"] = _digest(row, dataset)
-        return Entry.from_row(row)
+        placed = replace(self, previous=previous, sums=sums)
+        return replace(placed, digest=digest_of(placed, dataset))
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """From a row of the database."""
+    def from_row(cls, values: Sequence[Any]) -> Self:
+        """From a row of the database, in the order of :data:`ROW`; what comes after it is left alone."""
+        epsilon, sum_epsilon, delta, sum_delta, rho, sum_rho = values[len(_PLAIN) : len(ROW)]
         return cls(
-            row["number"],
-            row["kind"],
-            row["reservation"],
-            row["key"],
-            Amounts(row["epsilon"], row["delta"], row["rho"]),
-            row["who"],
-            row["at"],
-            row["body"],
-            Amounts(row["sum_epsilon"], row["sum_delta"], row["sum_rho"]),
-            row["previous"],
-            row["digest"],
+            **dict(zip(_PLAIN, values, strict=False)),
+            amounts=Amounts(epsilon, delta, rho),
+            sums=Amounts(sum_epsilon, sum_delta, sum_rho),
         )
 
     def row(self) -> dict[str, Any]:
-        """As a row of the database, in the order of :data:`ROW`."""
-        return {
-            "number": self.number,
-            "kind": self.kind,
-            "reservation": self.reservation,
-            "key": self.key,
-            "who": self.who,
-            "at": self.at,
-            "body": self.body,
-            "previous": self.previous,
-            "digest": self.digest,
-            "epsilon": self.amounts.epsilon,
-            "sum_epsilon": self.sums.epsilon,
-            "delta": self.amounts.delta,
-            "sum_delta": self.sums.delta,
-            "rho": self.amounts.rho,
-            "sum_rho": self.sums.rho,
-        }
+        """As a row of the database."""
+        amounts, sums = self.amounts, self.sums
+        counted = amounts.epsilon, sums.epsilon, amounts.delta, sums.delta, amounts.rho, sums.rho
+        return dict(zip(ROW, (*(getattr(self, name) for name in _PLAIN), *counted), strict=True))
 
     @property
     def content(self) -> Any:
@@ -86,17 +73,9 @@ class Entry:
         return json.loads(self.body)
 
 
-#: The columns of an entry but its data set's number.
-ROW = tuple(Entry(0, "", None, None, NOTHING, "", "", "").row())
-
-
-def digest_of(entry: Entry, dataset: str) -> str:
+def digest_of(entry: LedgerEntry, dataset: str) -> str:
     """SHA-256 over everything in the entry, the digest before it, and the name of its data set."""
-    return _digest(entry.row(), dataset)
-
-
-def _digest(row: dict[str, Any], dataset: str) -> str:
-    told = {"dataset": dataset, **row}
+    told = {"dataset": dataset, **entry.row()}
     del told["digest"]
     return hashlib.sha256(_WRITE(told).encode()).hexdigest()
 
@@ -127,6 +106,18 @@ class Anchor:
         return cls(int(found[1]), found[2])
 
 
+def anchors(given: Anchor | str | Sequence[Anchor | str] | None) -> list[Anchor]:
+    """One anchor or several, or their texts, in the order of their entries."""
+    several: Sequence[object] = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    found = []
+    for one in several:
+        read = Anchor.read(one) if isinstance(one, str) else one
+        if not isinstance(read, Anchor):
+            raise refuse("anchor", one, "one that this ledger gave, or its text")
+        found.append(read)
+    return sorted(found, key=lambda anchor: anchor.number)
+
+
 @dataclass
 class Check:
     """What a look at the whole chain found; no ``problems`` means that it holds."""
@@ -141,7 +132,7 @@ class Check:
         return not self.problems
 
 
-def check_chain(entries: Iterable[Entry], dataset: str, *, anchor: Anchor | None = None) -> Check:
+def check_chain(entries: Iterable[LedgerEntry], dataset: str, *, anchor: Anchor | None = None) -> Check:
     """Look at every entry: its digest, its place, its sums, and whether it may stand there at all."""
     found = Check()
     walk = _Walk(dataset)
@@ -176,7 +167,7 @@ class _Walk:
         self._open: dict[int, Amounts] = {}
         self._retired = False
 
-    def step(self, entry: Entry) -> list[str]:
+    def step(self, entry: LedgerEntry) -> list[str]:
         problems = []
         if entry.number != self.number + 1:
             problems.append(f"expected number {self.number + 1}; entries are missing or out of order")
@@ -196,7 +187,7 @@ class _Walk:
         self.number, self._previous, self._sums = entry.number, entry.digest, entry.sums
         return problems
 
-    def _account(self, entry: Entry) -> list[str]:
+    def _account(self, entry: LedgerEntry) -> list[str]:
         if self._retired:
             return ["comes after the data set was retired"] if entry.kind != "settle" else self._settled(entry)
         if entry.kind == "create":
@@ -223,7 +214,7 @@ class _Walk:
             return [f"has the unknown kind {entry.kind!r}"]
         return []
 
-    def _settled(self, entry: Entry) -> list[str]:
+    def _settled(self, entry: LedgerEntry) -> list[str]:
         reserved = self._open.pop(entry.reservation or 0, None)
         if reserved is None:
             return ["settles what was not reserved, or was settled before"]

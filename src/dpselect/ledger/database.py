@@ -234,13 +234,15 @@ class Database:
             )
 
 
-def run(connection: Connection, statement: str, values: tuple[Any, ...]) -> Any:
-    """The driver's own cursor after a statement: what every question runs several times takes the short way.
+def run(connection: Connection, statement: str, *values: Any) -> Any:
+    """The driver's own cursor after a statement, in which ``?`` stands for each value.
 
-    Errors come out as they do on the long way.
+    Quicker than by way of SQLAlchemy's statements; errors come out as they do there.
     """
     raw = connection.connection
     cursor = raw.cursor()
+    if connection.dialect.name == "postgresql":
+        statement = statement.replace("?", "%s")
     base: Any = getattr(connection.dialect.dbapi, "Error")  # noqa: B009 - not in the type
     try:
         cursor.execute(statement, values)

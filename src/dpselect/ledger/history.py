@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from dpselect.ledger.amounts import NOTHING
-from dpselect.ledger.chain import Entry
-from dpselect.ledger.minutes import places
+from dpselect.ledger.answer_log import places
+from dpselect.ledger.chain import LedgerEntry
 from dpselect.ledger.records import Reservation
 from dpselect.ledger.store import Ledger
 from dpselect.ledger.stretches import LOST
@@ -20,7 +20,7 @@ _PRESENT = 20
 
 
 @dataclass(frozen=True)
-class Asked:
+class HistoryRow:
     """One question and what became of it; ``reserved`` where its end is missing, ``lost`` where its answer is.
 
     Both stay charged at the worst. One that was ``released`` costs nothing.
@@ -40,7 +40,7 @@ class Asked:
         return asdict(self)
 
 
-def history(ledger: Ledger) -> list[Asked]:
+def history(ledger: Ledger) -> list[HistoryRow]:
     """All questions in the order in which they were charged.
 
     A watch that was interrupted before its first answer, and gave back what it held, asked nothing.
@@ -55,14 +55,14 @@ def history(ledger: Ledger) -> list[Asked]:
     [(2, 'settled', 'monday', 0.25), (4, 'reserved', None, 0.5)]
     >>> folder.cleanup()
     """
-    reserved: dict[int, Entry] = {}
-    ended: dict[int, Entry] = {}
+    reserved: dict[int, LedgerEntry] = {}
+    ended: dict[int, LedgerEntry] = {}
     for entry in ledger.entries():
         if entry.kind == "reserve":
             reserved[entry.number] = entry
         elif entry.kind == "settle" and entry.reservation is not None:
             ended[entry.reservation] = entry
-    together: dict[Any, list[tuple[Entry, Entry | None]]] = {}
+    together: dict[Any, list[tuple[LedgerEntry, LedgerEntry | None]]] = {}
     for number, entry in reserved.items():
         # The stretches that one process made of one stream are one question.
         sitting = entry.content.get("sitting", number)
@@ -88,7 +88,7 @@ def usual_cost(ledger: Ledger) -> float | None:
     return sum(costs) / len(costs) if costs else None
 
 
-def _idle(ended: Entry | None) -> bool:
+def _idle(ended: LedgerEntry | None) -> bool:
     """Whether a stretch ended without an answer and without a cost."""
     if ended is None or ended.amounts != NOTHING:
         return False
@@ -96,7 +96,7 @@ def _idle(ended: Entry | None) -> bool:
     return isinstance(answer, dict) and answer.get("first") is not None and not answer["count"]
 
 
-def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
+def _asked(ledger: Ledger, parts: list[tuple[LedgerEntry, LedgerEntry | None]]) -> HistoryRow:
     amounts = NOTHING
     for reserved, ended in parts:
         amounts += reserved.amounts if ended is None else ended.amounts
@@ -109,7 +109,7 @@ def _asked(ledger: Ledger, parts: list[tuple[Entry, Entry | None]]) -> Asked:
     state: Literal["reserved", "settled", "lost"] = (
         "lost" if lost else "settled" if len(answers) == len(parts) else "reserved"
     )
-    return Asked(
+    return HistoryRow(
         number=first.number,
         at=first.at,
         who=first.who,

@@ -8,64 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    ForeignKey,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    inspect,
-    select,
-    text,
-)
+from sqlalchemy import Connection, inspect, text
 
 from dpselect.errors import LedgerError
 
-METADATA = MetaData()
-
-SCHEMA = Table("dpselect_ledger_schema", METADATA, Column("version", Integer, primary_key=True))
-
-DATASETS = Table(
-    "dpselect_ledger_datasets",
-    METADATA,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
-)
-
-ENTRIES = Table(
-    "dpselect_ledger_entries",
-    METADATA,
-    Column("dataset", ForeignKey(DATASETS.c.id), primary_key=True),
-    #: 1, 2, 3, … without gaps: two writers can never both have the next one.
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    #: create, unit, reserve, settle or retire.
-    Column("kind", String(16), nullable=False),
-    #: The number of the reservation it is about: its own for a reservation.
-    Column("reservation", BigInteger),
-    #: Of the question: asked again, it finds the first answer.
-    Column("key", String(64)),
-    Column("epsilon", BigInteger, nullable=False),
-    Column("delta", BigInteger, nullable=False),
-    Column("rho", BigInteger, nullable=False),
-    Column("sum_epsilon", BigInteger, nullable=False),
-    Column("sum_delta", BigInteger, nullable=False),
-    Column("sum_rho", BigInteger, nullable=False),
-    Column("who", String(200), nullable=False),
-    #: For people to read; nothing depends on it.
-    Column("at", String(40), nullable=False),
-    #: The public question or answer, as JSON.
-    Column("body", Text, nullable=False),
-    Column("previous", String(64), nullable=False),
-    Column("digest", String(64), nullable=False),
-    UniqueConstraint("dataset", "kind", "reservation"),
-    UniqueConstraint("dataset", "key"),
-)
-
+#: Columns of ``dpselect_ledger_entries``:
+#:
+#: * ``number``: 1, 2, 3, … without gaps: two writers can never both have the next one;
+#: * ``kind``: create, unit, reserve, settle or retire;
+#: * ``reservation``: the number of the reservation it is about, its own for a reservation;
+#: * ``key``: of the question: asked again, it finds the first answer;
+#: * ``at``: when, for people to read; nothing depends on it;
+#: * ``body``: the public question or answer, as JSON.
+#:
 #: Version 1, in words that no later version changes. In SQLite entries lie in the order of their numbers (WITHOUT
 #: ROWID), and each costs one page less.
 _FIRST = (
@@ -141,9 +96,9 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _guard, _one_pe
 
 def version_of(connection: Connection) -> int:
     """The version of the tables in this database; 0 where there are none."""
-    if not inspect(connection).has_table(SCHEMA.name):
+    if not inspect(connection).has_table("dpselect_ledger_schema"):
         return 0
-    return connection.execute(select(SCHEMA.c.version)).scalar() or 0
+    return connection.execute(text("SELECT version FROM dpselect_ledger_schema")).scalar() or 0
 
 
 def newest() -> int:
@@ -162,5 +117,5 @@ def upgrade(connection: Connection) -> None:
         return
     for step in MIGRATIONS[found:]:
         step(connection)
-    connection.execute(SCHEMA.delete())
-    connection.execute(SCHEMA.insert().values(version=newest()))
+    connection.execute(text("DELETE FROM dpselect_ledger_schema"))
+    connection.execute(text("INSERT INTO dpselect_ledger_schema (version) VALUES (:version)"), {"version": newest()})

@@ -12,32 +12,49 @@ reservation stays open.
 
 from __future__ import annotations
 
-import getpass
-import itertools
+import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
 
 from dpselect.checks import counts, one, refuse
-from dpselect.errors import DPSelectError, LedgerError, NothingRead
-from dpselect.ledger.book import Book, find, make, names, open_book
-from dpselect.ledger.chain import Anchor, Check, Entry, check_chain
-from dpselect.ledger.database import HOW_TO_MAKE_ONE, Database, NoLedger
-from dpselect.ledger.records import LOST, Answered, Asking, Reservation, is_released
+from dpselect.errors import BudgetExhausted, LedgerError, NothingRead
+from dpselect.ledger.amounts import NOTHING, PER_DELTA, Amounts, exact
+from dpselect.ledger.book import PAGE, Book, find, make, names, open_book
+from dpselect.ledger.chain import Anchor, Check, LedgerEntry, anchors, check_chain
+from dpselect.ledger.database import HOW_TO_MAKE_ONE, Database, DatabaseAway, NoLedger
+from dpselect.ledger.records import (
+    LOST,
+    Answered,
+    Balance,
+    Reservation,
+    answered,
+    check_reservation,
+    check_within,
+    is_released,
+    lost,
+    taken_over,
+)
 from dpselect.ledger.schema import newest, upgrade, version_of
-from dpselect.ledger.steps import FROM_OUTSIDE, Steps, Turn, check_reservation, check_within, ended
 from dpselect.ledger.total import Total
 from dpselect.ledger.unit import PrivacyUnit, given_unit
-from dpselect.ledger.wording import key_of, label, stretch_key, written
+from dpselect.ledger.wording import key_of, label, stretch_key, user_name, written
+
+Result = TypeVar("Result")
 
 #: The lock under which tables and data sets are made; data sets count from 1.
 _MAKING = 0
+#: What ends a step and tells nothing of what it was to write; any other failure may come of the answer's length.
+FROM_OUTSIDE = (KeyboardInterrupt, DatabaseAway)
 
 
-class Ledger(Steps):
+class Ledger:
     """The budget of one data set in a SQLite file or a PostgreSQL database.
 
     Made once by :meth:`create`, opened by :meth:`open`. Processes and machines may share it.
@@ -61,6 +78,22 @@ class Ledger(Steps):
     >>> ledger.close(); folder.cleanup()
     """
 
+    def __init__(
+        self, database: Database, book: Book, first: LedgerEntry, *, who: str, unit: PrivacyUnit | None = None
+    ) -> None:
+        self._database = database
+        self._book = book
+        #: The anchor of the first entry: it names this data set, in this ledger, for good.
+        self.identity = Anchor(first.number, first.digest)
+        #: Whether it was made by a version that writes its anchor into data-set files.
+        self.marked = "mark" in first.content
+        self._total = Total.from_document(first.content["total"], first.amounts)
+        self._who = who
+        #: Whose privacy the questions asked here are about, as far as that was said.
+        self._unit = unit
+        #: Of each thread: the key of what it reserved last, or was about to.
+        self._thread = threading.local()
+
     @classmethod
     def create(
         cls,
@@ -80,12 +113,12 @@ class Ledger(Steps):
         """
         if not isinstance(total, Total):
             raise refuse("total", total, "a Total, such as Total.pure(1.0)")
-        name, by = label("dataset", dataset), _label_of(who)
+        name, by = label("dataset", dataset), user_name(who)
         if unit is not None:
             given_unit(unit)
         database = Database(place, create=True, patience=patience)
 
-        def begin(connection: Connection, attempt: int) -> tuple[Book, Entry]:
+        def begin(connection: Connection, attempt: int) -> tuple[Book, LedgerEntry]:
             upgrade(connection)
             if find(connection, name) is None:
                 return make(connection, name, total, by, unit)
@@ -95,11 +128,8 @@ class Ledger(Steps):
                     return book, first
             raise LedgerError(f"the ledger already has a data set {name!r}, and a total is chosen once; open it")
 
-        try:
+        with _closed_on_failure(database):
             book, first = database.write(begin, lock=_MAKING)
-        except BaseException:
-            database.close()
-            raise
         return cls(database, book, first, who=by, unit=unit)
 
     @classmethod
@@ -136,28 +166,17 @@ class Ledger(Steps):
             Where there is no such ledger or data set, or it cannot be reached. An outage is never taken for an empty
             ledger.
         """
-        by, kept = _label_of(who), _anchors(anchor)
-        if unit is not None:
-            given_unit(unit)
+        by, kept = user_name(who), anchors(anchor)
+        last = kept[-1] if kept else None
         database = _opened(place, patience)
-
-        def look(connection: Connection) -> tuple[Book, Entry]:
-            book, first = open_book(connection, dataset, kept[-1] if kept else None)
-            for reached in kept:
-                book.check_anchor(connection, reached)
-            stated = None if unit is None else book.unit(connection)
-            if unit is not None and stated is not None:
-                stated.check(unit)
-            return book, first
-
-        try:
-            book, first = database.read(look)
-            book.seen = kept[-1] if kept else book.seen
-            found = cls(database, book, first, who=by, unit=unit)
+        with _closed_on_failure(database):
+            book, first = database.read(lambda connection: open_book(connection, dataset, last))
+            book.seen = last or book.seen
+            found = cls(database, book, first, who=by)
+            found.require(kept)
+            if unit is not None:
+                found.claim(unit)
             found.balance()
-        except BaseException:
-            database.close()
-            raise
         return found
 
     @staticmethod
@@ -169,6 +188,10 @@ class Ledger(Steps):
         finally:
             database.close()
 
+    def close(self) -> None:
+        """Let go of the database; what is reserved stays charged."""
+        self._database.close()
+
     def __enter__(self) -> Self:
         return self
 
@@ -177,6 +200,87 @@ class Ledger(Steps):
 
     def __repr__(self) -> str:
         return f"<Ledger of {self.dataset!r}, {self._total}>"
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data set."""
+        return self._book.name
+
+    @property
+    def total(self) -> Total:
+        """What may be charged in all."""
+        return self._total
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it can be looked at and not be written."""
+        return self._database.read_only
+
+    def balance(self) -> Balance:
+        """What is charged and left now."""
+        head, retired = self._database.read(self._book.head)
+        self._book.saw(head)
+        return Balance(self._total, head.sums, Anchor(head.number, head.digest), retired)
+
+    def unit(self) -> PrivacyUnit | None:
+        """Whose privacy is counted; None where nothing said it yet."""
+        return self._database.read(self._book.unit)
+
+    def state_unit(self, unit: PrivacyUnit) -> None:
+        """Say whose privacy is counted, for the curator: it can be corrected until something is charged."""
+        given_unit(unit)
+
+        def work(connection: Connection, attempt: int) -> None:
+            head, _ = self._book.head(connection)
+            stated = self._book.unit(connection)
+            if stated is None or (stated != unit and head.sums == NOTHING):
+                self._book.state_unit(connection, head, unit, self._who)
+            else:
+                stated.check(unit)
+
+        self._write(work)
+
+    def claim(self, unit: PrivacyUnit) -> None:
+        """Say whose privacy the questions asked here are about; refused where the ledger counts somebody else's."""
+        given_unit(unit)
+        for known in (self._unit, self.unit()):
+            if known is not None:
+                known.check(unit)
+        self._unit = unit
+
+    def entries(self) -> Iterator[LedgerEntry]:
+        """All entries in order, fetched a page at a time."""
+        after = 0
+        while True:
+            page = self._database.read(partial(self._book.page, after=after))
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].number
+
+    @property
+    def holding(self) -> Reservation | None:
+        """What the ledger holds for the last question, by a look at it; None where that has its answer or nothing."""
+        last = self.last
+        return last if last is not None and (last.settled is None or last.lost) else None
+
+    @property
+    def last(self) -> Reservation | None:
+        """The reservation of the last question that was asked here, as it stands now."""
+        mark = getattr(self._thread, "mark", None)
+        return None if mark is None else self._database.read(lambda connection: self._book.asked(connection, mark))
+
+    def asked(self, mark: Callable[[int], str]) -> list[Reservation]:
+        """The reservations under the keys ``mark(0)``, ``mark(1)`` and so on, up to the first that is not there."""
+
+        def work(connection: Connection) -> list[Reservation]:
+            self._book.head(connection)
+            found: list[Reservation] = []
+            while (one := self._book.asked(connection, mark(len(found)))) is not None:
+                found.append(one)
+            return found
+
+        return self._database.read(work)
 
     def ask(
         self,
@@ -210,7 +314,10 @@ class Ledger(Steps):
             since the failure may tell of rows, and the same question asked again carries on under it. Where it raises
             ``NothingRead`` no row was touched, and the charge is released.
         """
-        _check_callables(draw, read)  # before anything is charged
+        if not callable(draw):  # before anything is charged
+            raise refuse("draw", draw, "a function that draws the answer")
+        if read is not None and not callable(read):
+            raise refuse("read", read, "a function that reads the data, or left out")
         reservation = self.reserve(question, cost=cost, key=key, afresh=afresh)
         if reservation.settled is not None:
             return Answered(reservation.settled, repeated=True)
@@ -241,56 +348,7 @@ class Ledger(Steps):
         settled = self.lose(reservation)
         if settled is None:
             raise problem
-        if settled.body == LOST or is_released(settled):
-            raise ended(reservation.number, settled)
-        return Answered(settled, repeated=True)
-
-    def ask_many(self, questions: Iterable[Asking], *, together: int = 32) -> Iterator[Answered]:
-        """The answers to many questions in order, with one transaction for every ``together`` of them.
-
-        The charge of some questions is committed in the same step as the answers before them, so a crash leaves at most
-        so many charged without an answer, and asking again draws under that charge. The answers before a question that
-        does not fit, or whose draw fails and is lost, are given first.
-
-        >>> import tempfile
-        >>> from dpselect.ledger import Asking
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> with Ledger.create(folder.name + "/x.ledger", dataset="homes", total=Total.pure(1.0)) as ledger:
-        ...     questions = [Asking(question={"month": month}, cost=0.25, draw=lambda: "monday") for month in (1, 2)]
-        ...     [answered.answer for answered in ledger.ask_many(questions)], ledger.balance().remaining
-        (['monday', 'monday'], 0.5)
-        >>> folder.cleanup()
-        """
-        together = int(one(counts, "together", together, least=1))
-        waiting = map(_asking, questions)
-        turn = Turn()
-        while True:
-            asked = list(itertools.islice(waiting, together)) if turn.problem is None else []
-            priced = [
-                (key_of(body := written("question", asking.question), asking.key), self._total.price(asking.cost), body)
-                for asking in asked
-            ]
-            # What is written down now is shown below; what is reserved now is drawn then, and written down next time.
-            shown = turn.drawn
-            turn = self._turn_or_lose(turn, priced) if shown or priced else Turn(problem=turn.problem)
-            for held, _ in shown:
-                if held.number not in turn.answers:
-                    break
-                yield turn.answers[held.number]
-            for asking, held in zip(asked, turn.reserved, strict=False):
-                if held.settled is not None:
-                    turn.drawn.append((held, None))
-                elif turn.draw(held, asking):
-                    settled = self.lose(held)
-                    if settled is not None:  # by somebody who asked the same at the same time
-                        turn.drawn.append((Reservation(held.entry, settled), None))
-                        turn.problem, turn.failed = None, False
-                if turn.failed:
-                    break
-            if not turn.drawn:
-                if turn.problem is not None:
-                    raise turn.problem
-                return
+        return answered(settled, repeated=True)
 
     def reserve(
         self, question: dict[str, Any], *, cost: Any, key: str | None = None, afresh: bool = False
@@ -302,7 +360,24 @@ class Ledger(Steps):
         self._thread.mark = None
         body = written("question", question)
         mark = secrets.token_hex(32) if afresh else key_of(body, key)
-        return self._reserve(mark, self._total.price(cost), body, new=afresh)
+        amounts = self._total.price(cost)
+        self._thread.mark = mark
+
+        def work(connection: Connection, attempt: int) -> Reservation:
+            head, retired = self._book.head(connection)
+            key, found = (mark, None) if afresh and not attempt else self._standing(connection, mark)
+            self._thread.mark = key
+            if found is None:
+                return Reservation(self._charge(connection, head, key, amounts, body, retired=retired), made=True)
+            if found.lost:
+                raise lost(found.number)
+            if not amounts <= found.entry.amounts:
+                raise refuse("cost", amounts, f"what entry {found.number} reserved for the same question, or less")
+            return found
+
+        found = self._write(work)
+        self._book.saw(found.entry)
+        return found
 
     def knows(self, question: dict[str, Any], *, key: str | None = None) -> bool:
         """Whether the question was asked before, answered or not; one that was released was not."""
@@ -325,21 +400,18 @@ class Ledger(Steps):
             body = written("answer", {"answer": answer})
             if cost is not None and self._total.realised and not amounts.delta:
                 amounts = self._total.price(cost)
-            check_within(amounts, reservation)
             settled, mine = self._settle(reservation, amounts, body)
         except FROM_OUTSIDE:
             raise
         except BaseException as failure:
             problem = failure
         else:
-            if settled.body == LOST or is_released(settled):
-                raise ended(reservation.number, settled)
-            return Answered(settled, repeated=not mine and settled.body != body)
+            return answered(settled, repeated=not mine and settled.body != body)
         return self._stands(reservation, problem)
 
     def require(self, anchor: Anchor | str | Sequence[Anchor | str]) -> None:
         """Refuse to go on where the ledger does not have an entry that it had: it is an older copy, or another one."""
-        kept = _anchors(anchor)
+        kept = anchors(anchor)
 
         def look(connection: Connection) -> None:
             for reached in kept:
@@ -352,55 +424,179 @@ class Ledger(Steps):
 
         Without an anchor nothing shows that the end was cut off, or that an older copy was put in its place.
         """
-        return check_chain(self.entries(), self.dataset, anchor=_anchor(anchor))
+        kept = anchors(anchor)
+        return check_chain(self.entries(), self.dataset, anchor=kept[-1] if kept else None)
+
+    def _standing(self, connection: Connection, mark: str) -> tuple[str, Reservation | None]:
+        """The key of a question and its reservation; one that was released is as if it had not been asked."""
+        asked = self._book.asked(connection, mark)
+        while asked is not None and asked.released:
+            mark = hashlib.sha256(f"{mark} released".encode()).hexdigest()
+            asked = self._book.asked(connection, mark)
+        return mark, asked
+
+    def _settle(self, reservation: Reservation, amounts: Amounts, body: str) -> tuple[LedgerEntry, bool]:
+        """The end of a reservation, and whether it was surely made by this call."""
+        check_within(amounts, reservation)
+
+        def work(connection: Connection, attempt: int) -> tuple[LedgerEntry, bool]:
+            head, _ = self._book.head(connection)
+            found = self._book.settled(connection, reservation.number)
+            if found is not None:
+                return found, False
+            return self._book.settle(connection, head, reservation.entry, amounts, self._who, body), True
+
+        settled, mine = self._write(work)
+        self._book.saw(settled)
+        return settled, mine
+
+    def lose(self, reservation: Reservation) -> LedgerEntry | None:
+        """Nothing more is drawn under a reservation, and all of it stays charged.
+
+        None where this call made it so. Otherwise somebody who asked the same at the same time came first, and what
+        went wrong here is nobody's to see: it would be a second answer under one charge.
+        """
+        settled, mine = self._settle(reservation, check_reservation(reservation).entry.amounts, LOST)
+        return None if mine else settled
+
+    def release(self, number: int, *, reason: str) -> None:
+        """Give back a charge whose question failed before any row was added up, on the curator's word.
+
+        The ledger cannot know why a question has no answer. A failure that somebody saw, and that depends on rows, is
+        an answer: then leave it charged. What is settled, and the stretches of a stream, which may pay for answers that
+        were shown, are refused. The same question can be asked again, and is charged again.
+
+        Parameters
+        ----------
+        number : int
+            The entry of the reservation, as ``ledger history`` shows it.
+        reason : str
+            Why, for the record.
+        """
+        number = int(one(counts, "entry", number, least=1))
+        if not isinstance(reason, str) or not reason.strip():
+            raise refuse("reason", reason, "given: why the charge is released, for the record")
+        body = written("reason", {"released": reason})
+
+        def work(connection: Connection, attempt: int) -> None:
+            head, _ = self._book.head(connection)
+            entry = self._book.entry(connection, number)
+            if entry is None or entry.kind != "reserve":
+                raise refuse("entry", number, "the entry of a question that is charged and has no answer")
+            end = self._book.settled(connection, number)
+            if "sitting" in entry.content or (end is not None and not is_released(end)):
+                raise refuse(
+                    "entry", number, "a question without an answer; a stream, or what has ended, stays charged"
+                )
+            if end is None:
+                self._book.settle(connection, head, entry, NOTHING, self._who, body)
+
+        self._write(work)
+
+    def exchange(
+        self,
+        ending: tuple[Reservation, Amounts, str] | None,
+        *,
+        least: Amounts,
+        wish: Amounts,
+        question: str,
+        mark: str,
+    ) -> Reservation:
+        """End one stretch of a stream at what it used and reserve the next, in one step.
+
+        ``ending`` is the stretch that ends, what it used and its answer. The new one has the ``wish``, or what is left
+        where that is less, and ``least`` at least. Where not even that fits, ``BudgetExhausted`` is raised and nothing
+        changes.
+        """
+
+        def work(connection: Connection, attempt: int) -> Reservation:
+            head, retired = self._book.head(connection)
+            done = self._book.asked(connection, mark)
+            if done is not None:
+                if attempt and done.entry.body == question:  # the commit of the attempt before went through
+                    return done
+                raise taken_over()
+            if ending is not None:
+                old, used, body = ending
+                check_within(used, old)
+                if self._book.settled(connection, old.number) is not None:
+                    raise taken_over()
+                head = self._book.settle(connection, head, old.entry, used, self._who, body)
+            amounts = (self._total.amounts - head.sums).at_most(wish)
+            if not least <= amounts:
+                amounts = least  # which is refused
+            return Reservation(self._charge(connection, head, mark, amounts, question, retired=retired))
+
+        found = self._write(work)
+        self._book.saw(found.entry)
+        self._thread.mark = mark
+        return found
+
+    def end_stretch(self, old: Reservation, used: Amounts, body: str) -> None:
+        """End the last stretch of a stream at what it used."""
+        settled, mine = self._settle(old, used, body)
+        if not mine and (settled.body, settled.amounts) != (body, used):
+            raise taken_over()
+
+    def retire(self, reason: str = "") -> None:
+        """Refuse everything from now on; reservations that are open can still be settled."""
+        body = written("reason", {"reason": reason})
+
+        def work(connection: Connection, attempt: int) -> None:
+            head, retired = self._book.head(connection)
+            if not retired:
+                self._book.retire(connection, head, self._who, body)
+
+        self._write(work)
+
+    def _write(self, work: Callable[[Connection, int], Result]) -> Result:
+        return self._database.write(work, lock=self._book.number)
+
+    def _charge(
+        self, connection: Connection, head: LedgerEntry, mark: str, amounts: Amounts, body: str, *, retired: bool
+    ) -> LedgerEntry:
+        """Add a reservation after ``head``, where it fits."""
+        if retired:
+            raise LedgerError(f"the data set {self.dataset!r} is retired and answers no more")
+        total = self._total
+        if not total.fits(head.sums + amounts):
+            cost, charged, most = (
+                f"{total.exact(some)}" + (f" with δ = {exact(some.delta, PER_DELTA):g}" if amounts.delta else "")
+                for some in (amounts, head.sums, total.amounts)
+            )
+            raise BudgetExhausted(
+                f"the question costs {cost} and does not fit: {charged} of {most} is charged; nothing was spent on it",
+                spent=total.spent(head.sums),
+                budget=total.limit,
+                next_cost=total.shown(amounts),
+            )
+        if self._unit is not None:
+            # Whose privacy is counted is stated with the first charge, and then stands.
+            stated = self._book.unit(connection)
+            if stated is None:
+                head = self._book.state_unit(connection, head, self._unit, self._who)
+            else:
+                stated.check(self._unit)
+        return self._book.reserve(connection, head, mark, amounts, self._who, body)
 
 
 def _opened(place: str | Path, patience: float | None) -> Database:
     """A database with a ledger in it, brought to the newest version; one without is never made into one."""
     database = Database(place, patience=patience)
-    try:
+    with _closed_on_failure(database):
         version = database.read(version_of)
         if not version:
             raise NoLedger(f"there is no ledger in this database: its tables are not there; {HOW_TO_MAKE_ONE}")
         # Most often there is nothing to do. All versions can be looked at as they are.
         if version > newest() or (version < newest() and not database.read_only):
             database.write(lambda connection, _: upgrade(connection), lock=_MAKING)
-    except BaseException:
-        database.close()
-        raise
     return database
 
 
-def _anchor(anchor: object) -> Anchor | None:
-    if anchor is not None and not isinstance(anchor, str | Anchor):
-        raise refuse("anchor", anchor, "one that this ledger gave, or its text")
-    return Anchor.read(anchor) if isinstance(anchor, str) else anchor
-
-
-def _anchors(anchor: Anchor | str | Sequence[Anchor | str] | None) -> list[Anchor]:
-    """One anchor or several, in the order of their entries."""
-    several = list(anchor) if isinstance(anchor, list | tuple) else [anchor]
-    return sorted((one for one in map(_anchor, several) if one is not None), key=lambda one: one.number)
-
-
-def _asking(asking: object) -> Asking:
-    if not isinstance(asking, Asking):
-        raise refuse("questions", asking, "made of Asking(question=…, cost=…, draw=…)")
-    _check_callables(asking.draw, asking.read)
-    return asking
-
-
-def _check_callables(draw: object, read: object) -> None:
-    if not callable(draw):
-        raise refuse("draw", draw, "a function that draws the answer")
-    if read is not None and not callable(read):
-        raise refuse("read", read, "a function that reads the data, or left out")
-
-
-def _label_of(who: str | None) -> str:
-    if who is not None:
-        return label("who", who)
+@contextmanager
+def _closed_on_failure(database: Database) -> Iterator[None]:
     try:
-        return label("who", getpass.getuser())
-    except (OSError, KeyError, DPSelectError):
-        return "unknown"
+        yield
+    except BaseException:
+        database.close()
+        raise

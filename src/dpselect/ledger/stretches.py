@@ -16,9 +16,8 @@ from typing import Any
 
 from dpselect.errors import BudgetExhausted, LedgerError
 from dpselect.ledger.amounts import NOTHING, Amounts
-from dpselect.ledger.records import Reservation
-from dpselect.ledger.steps import FROM_OUTSIDE, taken_over
-from dpselect.ledger.store import Ledger
+from dpselect.ledger.records import Reservation, taken_over
+from dpselect.ledger.store import FROM_OUTSIDE, Ledger
 from dpselect.ledger.wording import stretch_key, written
 
 #: What stands as the answer of a stretch whose process never said what it had answered.

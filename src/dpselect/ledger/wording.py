@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import json
 import math
@@ -9,6 +10,7 @@ import re
 from typing import Any
 
 from dpselect.checks import refuse
+from dpselect.errors import DPSelectError
 
 #: A question or an answer is a few lines, not a table.
 _LONGEST = 65536
@@ -65,6 +67,16 @@ def label(name: str, value: str) -> str:
     if _PLACE.search(value):
         raise refuse(name, "(not shown)", "a name, not a path or a URL")
     return value
+
+
+def user_name(who: str | None) -> str:
+    """Whom the entries name: ``who``, or the user's name where it is left out and known."""
+    if who is not None:
+        return label("who", who)
+    try:
+        return label("who", getpass.getuser())
+    except (OSError, KeyError, DPSelectError):
+        return "unknown"
 
 
 def key_of(question: str, key: str | None) -> str:

@@ -98,8 +98,8 @@ class GaussianAboveThreshold(AboveThreshold):
             raise refuse("horizon", None, "given: the pure cost of a Gaussian run has no bound without one")
         h = counts("horizon", horizon, least=1)
         most = int(one(counts, "above", above, least=1))
-        losses = [np.asarray(self.loss(h - np.minimum(k, h), np.minimum(k, h))) for k in range(most + 1)]
-        return unwrap(np.max(losses, axis=0))
+        answers = np.minimum(np.arange(most + 1.0).reshape(-1, *(1,) * h.ndim), h)
+        return unwrap(np.max(self.loss(h - answers, answers), axis=0))
 
     @property
     def _shift(self) -> float:

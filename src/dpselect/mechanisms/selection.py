@@ -190,11 +190,16 @@ class NoisyMax(Mechanism):
             raise refuse("k", k, f"at most the number of candidates, {len(admitted)}")
         loss = Loss(epsilon=self.top_epsilon(len(admitted), rounds))
         rho = self.top_rho(len(admitted), rounds)
-        remaining = list(range(len(admitted)))
+        remaining = np.arange(len(admitted))
         chosen: list[int] = []
         for _ in range(rounds):
-            scores = admitted[remaining] if isinstance(admitted, np.ndarray) else [admitted[i] for i in remaining]
-            chosen.append(remaining.pop(noisy_argmax(scores, scale=self.scales[0], law=self.law, entropy=entropy)))
+            won = noisy_argmax(admitted, scale=self.scales[0], law=self.law, entropy=entropy)
+            chosen.append(int(remaining[won]))
+            remaining = np.delete(remaining, won)
+            if isinstance(admitted, list):
+                del admitted[won]
+            else:
+                admitted = np.delete(admitted, won)
         named = None if names is None else tuple(names[index] for index in chosen)
         return Ranking(indices=tuple(chosen), loss=loss, rho=rho, noise=noise, labels=named)
 

@@ -13,27 +13,28 @@ from typing import NamedTuple
 
 from dpselect.numerics.factors import Factor, Point, peak_of_one
 from dpselect.numerics.nodes import MOST_NODES, Part, added_up_alone
-from dpselect.numerics.normal import EDGE, FINE, SMALL_STEP
+from dpselect.numerics.normal import DEEP_MORE, DEEP_UNITS, EDGE, FINE, LOG_CDF_UNITS, SMALL_STEP, deep_rise
 from dpselect.numerics.normal import log_cdf_and_hazard_of_one as log_cdf_and_hazard
-from dpselect.numerics.pair import LEFT_OFF, difference, line
-from dpselect.numerics.rule import (
-    COARSE,
+from dpselect.numerics.pair import LEFT_OFF, U, difference, line
+from dpselect.numerics.rule import COARSE, DROP, LATTICE, MOST_REACH, STEP_UNITS, Sums
+from dpselect.numerics.strip import (
     DEEP,
-    DROP,
-    LATTICE,
-    LOG_CDF_UNITS,
-    MOST_REACH,
-    SHIFT_UNITS,
-    STEP_UNITS,
-    Sums,
-    U,
+    EFFORT,
+    LEAST_TANGENT,
+    LEFT_UNITS,
+    SLACK,
+    TINY,
+    half_width_of_one,
+    unsure_deep_rise,
 )
-from dpselect.numerics.strip import EFFORT, SLACK, half_width_of_one
 from dpselect.numerics.strip import swelling_of_one as swelling
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _LOG_2 = math.log(2.0)
+_UNITS_OF_PULL, _UNITS_OF_LEFT = 8000.0 * U, LEFT_UNITS * U
+#: From this count·y² on, squares are subtracted before they are rounded: before, it makes no difference.
+_MUCH = 2.0**30
 
 
 class Site(NamedTuple):
@@ -114,11 +115,10 @@ def _reach(factors: Sequence[Factor], x: float, points: Sequence[Point], start: 
     for _ in range(2):
         at = side * distance
         drop, slope = at * (x + 0.5 * at), x + at
-        for factor, (y, log_cdf, _) in zip(factors, points, strict=True):
-            along = factor.slope.high
+        for (count, (along, _), _, _, _), (y, log_cdf, _) in zip(factors, points, strict=True):
             there, here = log_cdf_and_hazard(y + along * at)
-            drop -= factor.count * (there - log_cdf)
-            slope -= factor.count * along * here
+            drop -= count * (there - log_cdf)
+            slope -= count * along * here
         if 0.9 * DROP < drop < 1.3 * DROP:
             break
         drop = max(drop, 1e-3)
@@ -131,29 +131,57 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     """Strip, step and window: see :func:`dpselect.numerics.rule.plan` and :func:`dpselect.numerics.strip.strip`."""
     x, points = site.x, site.points
     bend = 1.0
-    for factor, (y, _, h) in zip(factors, points, strict=True):
-        slope = factor.slope.high
+    for (count, (slope, _), _, _, _), (y, _, h) in zip(factors, points, strict=True):
         if h + y > 0.0:
-            bend += factor.count * slope * slope * h * (h + y)
+            bend += count * slope * slope * h * (h + y)
     a, lean = half_width_of_one(factors, x, points, bend)
     # The majorant peaks a little beside the integrand; a Newton step finds it well enough.
     away = lean / bend
-    height = 0.5 * a * a - away * (x + 0.5 * away)
     x_there = x + away
-    lean, rise, brackets = -x_there, 0.0, []
-    for factor, (y, log_cdf_at_peak, _) in zip(factors, points, strict=True):
-        count, slope = factor.count, factor.slope.high
-        y += slope * away
+    height = 0.5 * a * a - away * (x + 0.5 * away)
+    units = len(factors) + 6.0
+    units_of_bound, units_of_log = 200.0 + units, 2.0 * LOG_CDF_UNITS + units
+    heights, leans = units * (0.5 * a * a + abs(away) * (abs(x) + abs(away))) * U, _UNITS_OF_PULL * abs(x_there)
+    lean, rise, rises, brackets = -x_there, 0.0, 0.0, []
+    for (count, (slope, _), (offset, _), shift, slack), (base, log_cdf_at_peak, h_at_peak) in zip(
+        factors, points, strict=True
+    ):
+        moves = slope * away
+        y = base + moves
         log_cdf, h = log_cdf_and_hazard(y)
-        b = abs(slope) * a
+        steep = abs(slope)
+        b = steep * a
+        half = 0.5 * b * b
         bound, rate = swelling(y, log_cdf, h, b)
-        height += count * (bound + (log_cdf - log_cdf_at_peak))
         pull = (1.0 - rate) * count * h
+        # How far all of this may be off, as in strip.
+        blur = U * (2.0 * abs(y) + 4.0 * abs(moves)) + slack + LEFT_OFF * (steep * abs(x_there) + abs(offset))
+        if y > 0.0:
+            off = half * (U * (units_of_bound + 20.0 * y * y) + 10.0 * (1.0 + y) * blur)
+            pull_off = pull * (_UNITS_OF_PULL + (31.0 + y) * blur) + count * TINY
+        else:
+            off = half * (U * units_of_bound + 10.0 * blur)
+            pull_off = pull * (_UNITS_OF_PULL + 31.0 / (1.0 - y) * blur) + count * TINY
+        if base < DEEP and y < -1.0 and count * base * base > _MUCH:
+            climb = deep_rise(base, moves)
+            off += unsure_deep_rise(base, moves, blur, units)
+        else:
+            climb = log_cdf - log_cdf_at_peak
+            if climb < 0.0:
+                off += U * (2.0 - units_of_log * log_cdf) + 2.0 * h * blur
+            else:
+                off += U * (2.0 - units_of_log * log_cdf_at_peak) + 2.0 * h_at_peak * blur
+        height += count * (bound + climb)
+        heights += count * off
         lean += pull * slope
-        rise += pull * factor.shift
-        brackets.append((count, slope, y + h, h, 0.5 * b * b))
+        leans += pull_off * steep
+        if move is not None:
+            rise += pull * shift
+            rises += pull_off * shift + 60.0 * blur
+            brackets.append((shift, count, slope, y, h, half))
     bell = _ROOT_2PI * math.exp(0.5 * lean * lean)
-    log_whole = log_gain = height + math.log(bell) + SLACK
+    height += heights + leans * (60.0 + leans) + SLACK
+    log_whole = log_gain = height + math.log(bell)
     size = _LOG_ROOT_2PI - 0.5 * math.log(bend)
     effort = EFFORT + log_whole - size
     if move is not None:
@@ -161,13 +189,16 @@ def plan_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         # ∫|w|·exp(lean·w - w²/2) dw is at most this; the first term of the gain's derivative is τ·(x + ia).
         wide = 2.0 * (1.0 + abs(lean) * bell)
         most = abs(translation) * ((abs(x_there) + a) * bell + wide)
-        for rest, (count, slope, fall, h, half) in zip(left, brackets, strict=True):
+        for rest, (shift, count, slope, y, h, half) in zip(left, brackets, strict=True):
+            flat = (h + TINY) * bell + abs(slope) * wide
+            part = _UNITS_OF_LEFT * (shift + abs(slope * translation)) * flat
             if rest != 0.0:
-                # h is log-concave, and its slope is above -1: two bounds on ∫ h(y + slope·w)·exp(lean·w - w²/2) dw.
-                tilt = lean - slope * fall
-                steep = h * _ROOT_2PI * math.exp(min(0.5 * tilt * tilt, 700.0))
-                most += count * abs(rest) * math.exp(half) * min(steep, h * bell + abs(slope) * wide)
-        log_gain = height + rise + math.log(most) + SLACK
+                tangent = max((y + slope * lean) / (1.0 + slope * slope), LEAST_TANGENT)
+                tilt = lean - slope * tangent
+                exponent = tangent * (0.5 * tangent - y) + 0.5 * tilt * tilt
+                part += abs(rest) * (min(2.0 * math.exp(exponent), flat) if exponent < 700.0 else flat)
+            most += count * math.exp(half) * part
+        log_gain = height + rise + rises + math.log(most)
         effort = max(effort, EFFORT + log_gain - size - math.log(site.gain))
     step = 2.0 * math.pi * a / effort
     on_lattice = site.on_lattice and step * FINE >= COARSE
@@ -196,8 +227,6 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         return None
     before, after = step * planned.first, step * planned.last
     width = max(-before, after)
-    if abs(planned.away) > width:
-        return None
     far_x = abs(x) + width
     reaches, height_error, exponent_error = width * far_x, 8.0 * U, 0.0
     translation, left = (0.0, None) if move is None else move
@@ -206,8 +235,9 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     exponent_error = 6.0 * U * growth_before
     extent_before = extent_after = distance
     parts = []
-    for number, (factor, (base, log_cdf, _)) in enumerate(zip(factors, site.points, strict=True)):
-        count, slope = factor.count, factor.slope.high
+    for number, ((count, (slope, _), (offset, _), shift, slack), (base, log_cdf, _)) in enumerate(
+        zip(factors, site.points, strict=True)
+    ):
         steep = abs(slope)
         y_before, y_after = base + slope * before, base + slope * after
         log_before, h_before = log_cdf_and_hazard(y_before)
@@ -217,8 +247,7 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         else:
             low, high, log_low, h_low = y_after, y_before, -log_after, h_after
         far = max(-low, high)
-        blur = U * (2.0 * far + 4.0 * steep * width) + factor.slack
-        blur += LEFT_OFF * (steep * abs(x) + abs(factor.offset.high))
+        blur = U * (2.0 * far + 4.0 * steep * width) + slack + LEFT_OFF * (steep * abs(x) + abs(offset))
         deep = base < DEEP and high < -1.0
         if deep:
             stretch = steep * width
@@ -232,21 +261,23 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
         rest, reach = 0.0, 0.0
         if left is not None:
             rest = left[number]
-            size = abs(rest)
+            loose = _UNITS_OF_LEFT * (shift + steep * distance)
+            size = loose + abs(rest)
             h = h_low + size
-            exponent_error += count * h * (SHIFT_UNITS + 2.0) * U * (abs(factor.shift) + steep * distance)
+            exponent_error += count * h * loose
+            moved = count * size
+            growth_before += moved * (h_before + size)
+            growth_after += moved * (h_after + size)
+            if slope > 0.0:
+                extent_before += moved * steep
+            else:
+                extent_after += moved * steep
             if rest != 0.0:
                 reach = size * (far + 2.0)
                 if reach + size * size > SMALL_STEP:
                     return None
                 rate = min(h * (h + far), 1.0)
                 exponent_error += count * size * (h * (STEP_UNITS + 20.0 * low * low) * U + rate * blur)
-                growth_before += count * size * (h_before + size)
-                growth_after += count * size * (h_after + size)
-                if slope > 0.0:
-                    extent_before += count * size * steep
-                else:
-                    extent_after += count * size * steep
         parts.append(Part(count, slope, base, log_cdf, rest, reach, deep))
     # The roundings of heights, and what the peak's own place leaves off.
     height_error += U * (len(factors) + 6.0) * reaches
@@ -255,7 +286,9 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
     raw = added_up_alone(x, step, planned.first, translation, parts, planned.on_lattice, nodes)
     whole = step * raw.whole
     outer_before, outer_after = step * math.exp(raw.first), step * math.exp(raw.last)
-    ratio_before, ratio_after = math.exp(raw.first - raw.second), math.exp(raw.last - raw.last_but_one)
+    # Either height may be off.
+    ratio_before = math.exp(raw.first - raw.second + 2.0 * height_error)
+    ratio_after = math.exp(raw.last - raw.last_but_one + 2.0 * height_error)
     if not (ratio_before < 0.99 and ratio_after < 0.99 and height_error < 1e-3):
         return None
     power = 2.0 * math.pi * planned.half_width / step
@@ -283,7 +316,9 @@ def sums_alone(factors: Sequence[Factor], site: Site, move: tuple[float, list[fl
 
 def log_cdf_error_of_one(low: float, log_low: float) -> float:
     """See :func:`dpselect.numerics.rule.log_cdf_error`."""
-    return U * (LOG_CDF_UNITS * log_low + 4.0 * (low * low * log_low if low > 1.2 else 0.18))
+    if low > 1.2:
+        return U * (LOG_CDF_UNITS * log_low + 4.0 * low * low * log_low)
+    return U * (min(LOG_CDF_UNITS * log_low, DEEP_UNITS * log_low + DEEP_MORE) + 0.72)
 
 
 def ratio_of_one(found: Sums) -> tuple[float, float]:

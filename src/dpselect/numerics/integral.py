@@ -43,8 +43,8 @@ ExactInputs: TypeAlias = Callable[[int], tuple[Sequence[Fraction], Sequence[Frac
 _CHUNK = 25_000
 #: Up to so many cells are quicker one by one.
 _FEW = 12
-#: Below the normal doubles a shift has lost digits; only the enclosure, which has its own, can tell.
-_NORMAL = 2.0**-1022
+#: Below this a shift, or the rounding of one, is no normal double; only the enclosure, which has its own, can tell.
+_NORMAL = 2.0**-960
 #: Cells with more kinds of factors are rare, and taken one by one.
 _KINDS = 4
 
@@ -84,10 +84,12 @@ def log_ratio(
     shifts: ArrayLike,
     *,
     exact: ExactInputs | None = None,
+    tolerance: float = TOLERANCE,
 ) -> LogEstimate:
     """log J(shifts) - log J(0) for shifts ≥ 0; the last axis runs over factors, the others broadcast.
 
     Small values keep their relative accuracy: the error is at most 4.5e-11 of the value, where that is a normal double.
+    With a larger ``tolerance`` fewer of many cells are left to the enclosure; the error says how far each may be off.
     For one cell :func:`single_cell` is faster.
 
     >>> estimate = log_ratio([364.0], [1.0], [-5.0], [2 / 6946 / 0.2])
@@ -97,7 +99,7 @@ def log_ratio(
     True
     """
     shape, factors = _columns(counts, slopes, offsets, shifts)
-    value, error = _ratios(factors, exact)
+    value, error = _ratios(factors, exact, tolerance)
     return LogEstimate(value.reshape(shape), error.reshape(shape))
 
 
@@ -114,11 +116,11 @@ def single_cell(
     >>> single_cell([364.0], [1.0], [-5.0], [2 / 6946 / 0.2])[0]
     0.01078838523643...
     """
-    factors = [
+    cell = [
         Factor(count, _as_pair(slope), _as_pair(offset), shift)
         for count, slope, offset, shift in zip(counts, slopes, offsets, shifts, strict=True)
     ]
-    return _one_ratio(factors, 0, exact)
+    return one_cell(cell, exact=exact)
 
 
 def log_integral(
@@ -176,17 +178,17 @@ def _cells(factors: list[Factor]) -> list[list[Factor]]:
     return [[Factor(*fields) for fields in cell] for cell in zip(*columns, strict=True)]
 
 
-def _ratios(factors: list[Factor], exact: ExactInputs | None) -> tuple[FloatArray, FloatArray]:
+def _ratios(factors: list[Factor], exact: ExactInputs | None, tolerance: float) -> tuple[FloatArray, FloatArray]:
     live = np.array([factor.count > 0.0 for factor in factors])
     shifts = np.array([factor.shift for factor in factors])
     moved = np.asarray((live & (shifts > 0.0)).any(axis=0))
     value, error = _by_kind(many_log_ratios, factors, live, moved)
     rough = ((shifts > 0.0) & (shifts < _NORMAL)).any(axis=0)
     # NaN compares false, so a cell that went wrong in any way is done again.
-    settled = (error <= TOLERANCE * value) & (value > 1e-290) & (error < math.inf) & ~rough
+    settled = (error <= tolerance * value) & (value > 1e-290) & (error < math.inf) & ~rough
     waiting = np.flatnonzero(moved & ~settled)
     for number, cell in zip(waiting.tolist(), _cells(picked(factors, waiting)), strict=True):
-        value[number], error[number] = _one_ratio(cell, number, exact)
+        value[number], error[number] = one_cell(cell, number, exact)
     return value, error
 
 
@@ -222,7 +224,8 @@ def _in_chunks(
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _one_ratio(cell: list[Factor], number: int, exact: ExactInputs | None) -> tuple[float, float]:
+def one_cell(cell: list[Factor], number: int = 0, exact: ExactInputs | None = None) -> tuple[float, float]:
+    """:func:`single_cell` for factors as they stand."""
     moves = [factor.shift for factor in cell if factor.count > 0.0 and factor.shift > 0.0]
     if not moves:
         return 0.0, 0.0

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 #: A float, or an array with one entry per cell.
 Number: TypeAlias = Any
 
+#: Half a unit in the last place of 1: the largest relative error of one operation.
+U = 2.0**-53
 #: The relative error of a pair made by one :func:`difference` and one :func:`quotient`, with room to spare.
 LEFT_OFF = 2.0**-96
 _SPLITTER = 2.0**27 + 1.0

@@ -19,22 +19,27 @@ import numpy as np
 
 from dpselect.numerics.factors import Factor, Spot
 from dpselect.numerics.nodes import Block, Part, added_up
-from dpselect.numerics.normal import EDGE, FINE, SMALL_STEP, log_cdf_and_hazard, rough_log_cdf_and_hazard
-from dpselect.numerics.pair import LEFT_OFF, Number, total
-from dpselect.numerics.strip import EFFORT, Move, Strip, curvature, half_width, strip
+from dpselect.numerics.normal import (
+    DEEP_MORE,
+    DEEP_UNITS,
+    EDGE,
+    FINE,
+    LOG_CDF_UNITS,
+    SMALL_STEP,
+    log_cdf_and_hazard,
+    rough_log_cdf_and_hazard,
+)
+from dpselect.numerics.pair import LEFT_OFF, Number, U, total
+from dpselect.numerics.strip import DEEP, EFFORT, LEFT_UNITS, Move, Strip, curvature, half_width, strip
 
 #: The window ends where the integrand has fallen by about exp(-DROP).
 DROP = 35.0
-#: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
-DEEP = -4.0
 #: Steps of fewer points of the lattice lose too much when they are rounded down to it.
 COARSE = 8.0
 #: Arguments at a peak between which the sum keeps to the lattice: below, squares are better; above, it ends.
 LATTICE = (-4.0, 12.0)
-#: Half a unit in the last place of 1: the largest relative error of one operation.
-U = 2.0**-53
-#: log Φ as computed is off by at most (16 + 4·max(y, 0)²) units, relatively; a shift by at most 6.
-LOG_CDF_UNITS, SHIFT_UNITS = 16.0, 6.0
+#: A shift is off by at most so many units, relatively.
+SHIFT_UNITS = 6.0
 #: A small difference of log Φ by at most (80 + 20y²) units, relatively; times the hazard, that falls in y.
 STEP_UNITS = 80.0
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -185,7 +190,7 @@ def log_cdf_error(low: Number, log_low: Number) -> Number:
     y²·|log Φ(y)| falls beyond y = 1.2 and is never above 0.18 before 0.
     """
     square = np.where(low > 1.2, low * low * log_low, 0.18)
-    return U * (LOG_CDF_UNITS * log_low + 4.0 * square)
+    return U * (np.minimum(LOG_CDF_UNITS * log_low, DEEP_UNITS * log_low + DEEP_MORE) + 4.0 * square)
 
 
 def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequence[Block]) -> Sums:
@@ -204,7 +209,7 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
     if move is not None:
         growths = [abs(move.translation) * (far + abs(move.translation))] * 2
         exponent_error = 6.0 * U * growths[0]
-    settled = abs(planned.strip.away) <= width
+    settled: Number = True
     if planned.on_lattice is not False:
         base = spot.arguments[0]
         within = (base + ends[0] >= -EDGE) & (base + ends[1] <= EDGE)
@@ -228,10 +233,13 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
         step_reach: Number = 0.0
         if move is not None:
             left = move.left[j]
-            size = 0.0 if left is None else abs(left)
+            loose = LEFT_UNITS * U * (factor.shift + abs(slope * move.translation))
+            size = loose if left is None else loose + abs(left)
             hazard = end.hazard_low + size
-            moved = abs(factor.shift) + abs(slope * move.translation)
-            exponent_error = exponent_error + factor.count * hazard * (SHIFT_UNITS + 2.0) * U * moved
+            exponent_error = exponent_error + factor.count * hazard * loose
+            for side, falling in ((0, slope > 0.0), (1, slope < 0.0)):
+                growths[side] = growths[side] + factor.count * size * (end.hazards[side] + size)
+                slopes[side] = slopes[side] + np.where(falling, factor.count * size * abs(slope), 0.0)
             if left is not None:
                 furthest = size * (end.far + 2.0)
                 small = furthest + size * size <= SMALL_STEP
@@ -241,9 +249,6 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
                 exponent_error = exponent_error + factor.count * size * (
                     hazard * (STEP_UNITS + 20.0 * end.low * end.low) * U + rate * end.blur
                 )
-                for side, falling in ((0, slope > 0.0), (1, slope < 0.0)):
-                    growths[side] = growths[side] + factor.count * size * (end.hazards[side] + size)
-                    slopes[side] = slopes[side] + np.where(falling, factor.count * size * abs(slope), 0.0)
         parts.append(Part(factor.count, slope, base, spot.log_cdfs[j], left, step_reach, deep))
     translation = None if move is None else move.translation
     raw = added_up(spot.x, step, planned.first, translation, parts, planned.on_lattice, blocks)
@@ -251,7 +256,8 @@ def sums(factors: Sequence[Factor], planned: Plan, nodes: Number, blocks: Sequen
     height_error = height_error + U * (len(factors) + 6.0) * reaches
     whole = step * raw.whole
     outer = [np.exp(raw.first), np.exp(raw.last)]
-    ratios = [np.exp(raw.first - raw.second), np.exp(raw.last - raw.last_but_one)]
+    # Either height may be off.
+    ratios = [np.exp(end - inner + 2.0 * height_error) for end, inner in zip(raw[3::3], raw[4:6], strict=True)]
     settled = settled & (ratios[0] < 0.99) & (ratios[1] < 0.99) & (height_error < 1e-3)
     power = 2.0 * math.pi * planned.strip.half_width / step
     damped = power + np.log(1.0 - np.exp(-power)) - math.log(2.0) - 1e-9 * power

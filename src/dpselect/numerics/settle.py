@@ -18,7 +18,7 @@ from dpselect.numerics.alone import Site, height_of_one, ratio_of_one, site_of, 
 from dpselect.numerics.alone import best_move as best_move_of_one
 from dpselect.numerics.factors import Factor, Spot, exchanged, lattice_spot, peaks, spot_at
 from dpselect.numerics.nodes import Block
-from dpselect.numerics.pair import Number
+from dpselect.numerics.pair import Number, U
 from dpselect.numerics.rule import LATTICE, Plan, Sums, best_move, height_of, plan, ratio_from, shifted, sums
 
 #: The largest error accepted, relative to a loss; to 1 or the value for the logarithm of an integral. A value may be
@@ -37,7 +37,6 @@ _BLOCK = 8192
 _PEAK_STEPS, _LATE_PEAK_STEPS = 6, 40
 #: The share of peaks after which the others are looked for apart.
 _MOST_PEAKS = 0.9
-_U = 2.0**-53
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -67,6 +66,7 @@ def _spots(factors: list[Factor]) -> Spot:
     return spot._replace(on_lattice=near)
 
 
+@np.errstate(all="ignore")
 def one_log_ratio(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(shifts) - log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     factors = _flat([factor for factor in factors if factor.count > 0.0])
@@ -102,7 +102,7 @@ def _quotient(
     """log J(shifts) - log J(0) from the heights at the two peaks, with their errors, and the sums' log ratio."""
     fall = 0.5 * ((moved.x - peak.x) + (moved.low - peak.low)) * (moved.x + peak.x)
     value = (above[0] - below[0]) - fall + sizes
-    rounding = 6.0 * _U * (abs(below[0]) + abs(above[0]) + abs(fall) + abs(sizes) + 1.0)
+    rounding = 6.0 * U * (abs(below[0]) + abs(above[0]) + abs(fall) + abs(sizes) + 1.0)
     return value, below[1] + above[1] + rounding
 
 
@@ -117,6 +117,7 @@ def _log_error_of_one(found: Sums) -> float:
     return -math.log1p(-share) if share < 0.5 else math.inf
 
 
+@np.errstate(all="ignore")
 def one_log_integral(factors: list[Factor]) -> tuple[float, float] | None:
     """``(log J(0), error)`` for one cell of floats, or ``None`` if the rule does not settle it."""
     live = [factor for factor in factors if factor.count > 0.0]
@@ -130,7 +131,7 @@ def one_log_integral(factors: list[Factor]) -> tuple[float, float] | None:
     if flat is not live:
         parts.append(math.log(live[0].count))
     value = math.fsum(parts)
-    error += _log_error_of_one(found) + 6.0 * _U * (1.0 + sum(abs(part) for part in parts))
+    error += _log_error_of_one(found) + 6.0 * U * (1.0 + sum(abs(part) for part in parts))
     return (value, error) if error <= TOLERANCE * max(1.0, -value) < math.inf else None
 
 
@@ -201,7 +202,7 @@ def many_log_integrals(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
         parts = [height, -spot.x * (0.5 * spot.x + spot.low), np.log(found.whole), np.log(multiple) - _LOG_ROOT_2PI]
         value[chosen] = np.sum(parts, axis=0)
         size = np.sum(np.abs(parts), axis=0)
-        error[chosen] = rounding + _log_error(found) + 6.0 * _U * (1.0 + size)
+        error[chosen] = rounding + _log_error(found) + 6.0 * U * (1.0 + size)
     return value, error
 
 
@@ -224,7 +225,10 @@ def _many(factors: list[Factor]) -> tuple[FloatArray, FloatArray]:
     value, error = ratio_from(_sums_of_many(factors, planned))
     again = np.flatnonzero(~((error <= TOLERANCE * value) & (value > 0.0) & (error < math.inf)))
     if len(again):
-        value[again], error[again] = _two_grids(picked(factors, again), picked(spot, again))
+        second, second_error = _two_grids(picked(factors, again), picked(spot, again))
+        # Whichever has the smaller bound; NaN compares false.
+        better = second_error < np.where(np.isnan(error[again]), math.inf, error[again])
+        value[again], error[again] = np.where(better, (second, second_error), (value[again], error[again]))
     return value, error
 
 

@@ -8,7 +8,8 @@ docs/theory.md §6 has the proofs. With y_j = slope_j·x + offset_j, b_j = |slop
 * A tangent in L is a power of Φ. So log f + Σ count·λ lies below log f + Σ count·(tangents), which is concave in x with
   curvature at least 1, and so below any of *its* tangents minus w²/2: a Gaussian, whose integral is known. That is M.
 
-The trapezoidal sum with step η then misses the integral by at most 2M/(exp(2πa/η) - 1).
+The trapezoidal sum with step η then misses the integral by at most 2M/(exp(2πa/η) - 1). log M as returned is raised by
+a bound on its own rounding, wherever the majorant is taken.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpselect.numerics.factors import Factor, Point, Spot
-from dpselect.numerics.normal import log_cdf_and_hazard
-from dpselect.numerics.pair import Number
+from dpselect.numerics.normal import LOG_CDF_UNITS, log_cdf_and_hazard
+from dpselect.numerics.pair import LEFT_OFF, Number, U
 
 #: The logarithm of one over the relative error that the step is chosen for.
 EFFORT = 30.0
@@ -31,8 +32,16 @@ LOG_2 = math.log(2.0)
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 #: Half-widths tried, as multiples of a first guess.
 TRIED = (0.7, 1.0, 1.4, 2.0, 2.8)
-#: Covers the rounding of a bound's own arithmetic, in its logarithm.
+#: Covers the last few operations of log M, and heights at the nodes that are off by up to 1e-3.
 SLACK = 0.01
+#: A hazard below this is not nothing, though it may come out as 0.
+TINY = 1e-300
+#: Below this argument log Φ is nearly a square, and squares are subtracted before they are rounded.
+DEEP = -4.0
+#: The hazard is bounded by tangents of a Gaussian at this argument and above (lemma 3).
+LEAST_TANGENT = 0.8
+#: Units by which a computed shift δ - slope·τ may be off, relative to the sizes of both terms: six for δ, two more.
+LEFT_UNITS = 8.0
 
 
 class Move(NamedTuple):
@@ -156,39 +165,86 @@ def half_width_of_one(factors: Sequence[Factor], x: float, points: Sequence[Poin
     return best, best_lean
 
 
-def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None, a: Number) -> Strip:
-    """The bounds M for one half-width; the majorant is taken ``away`` from the peak, which may be anything.
+def unsure(
+    factor: Factor, x: Number, y: Number, moves: Number, half: Number, pull: Number, units: float
+) -> tuple[Number, Number, Number]:
+    """How far y = (that at the peak) + ``moves``, the swelling's bound and ``pull`` may be off; ``half`` is b²/2.
 
-    Within the window arguments are known well enough (they are what ``blur`` in ``sums`` says) for ``SLACK``.
+    ``units`` are those that the sum of everything adds. The constants are derived in docs/theory.md §6.
     """
-    height = 0.5 * a * a - away * (spot.x + 0.5 * away)
+    blur = U * (2.0 * abs(y) + 4.0 * abs(moves)) + factor.slack
+    blur = blur + LEFT_OFF * (abs(factor.slope.high * x) + abs(factor.offset.high))
+    upper = np.maximum(y, 0.0)
+    bound = half * (U * (200.0 + units + 20.0 * upper * upper) + 10.0 * (1.0 + upper) * blur)
+    # The hazard's logarithm changes by at most 2/(1 + |y|) per unit of y below 0, by 1 + y above.
+    relative = 8000.0 * U + (31.0 + upper) / (1.0 + upper - y) * blur
+    return blur, bound, pull * relative + factor.count * TINY
+
+
+def unsure_rise(log_low: Number, hazard_low: Number, blur: Number, units: float) -> Number:
+    """How far log Φ(y) - log Φ(peak) may be off; -log Φ and the hazard are given at the lower of the two."""
+    return U * ((2.0 * LOG_CDF_UNITS + units) * log_low + 2.0) + 2.0 * hazard_low * blur
+
+
+def unsure_deep_rise(base: Number, moves: Number, blur: Number, units: float) -> Number:
+    """The same where squares were subtracted: deep in the lower tail."""
+    size = abs(moves)
+    squares = U * ((6.0 + units) * size * (abs(base) + size) + 2.0 * LOG_CDF_UNITS + 8.0 + units)
+    return squares + 2.0 * blur + size * (2.0 * blur + U * abs(base))
+
+
+def strip(factors: Sequence[Factor], spot: Spot, away: Number, move: Move | None, a: Number) -> Strip:
+    """The bounds M for one half-width; the majorant is taken ``away`` from the peak, which may be anything."""
     x = spot.x + away
+    height = 0.5 * a * a - away * (spot.x + 0.5 * away)
+    # How far the height, the lean and the rise may be off.
+    units = len(factors) + 6.0
+    heights = units * U * (0.5 * a * a + abs(away) * (abs(spot.x) + abs(away)))
+    leans, rises = 8000.0 * U * abs(x), 0.0
     lean, rise, brackets = -x, 0.0, []
-    for factor, (y, log_cdf_at_peak, _) in zip(factors, spot.values(), strict=True):
+    for factor, (base, log_cdf_at_peak, hazard_at_peak) in zip(factors, spot.values(), strict=True):
         count, slope = factor.count, factor.slope.high
-        y = y + slope * away
+        moves = slope * away
+        y = base + moves
         log_cdf, hazard = log_cdf_and_hazard(y)
         b = abs(slope) * a
+        half = 0.5 * b * b
         bound, rate = swelling(y, log_cdf, hazard, b)
-        height = height + count * (bound + (log_cdf - log_cdf_at_peak))
         pull = (1.0 - rate) * count * hazard
+        blur, off, pull_off = unsure(factor, x, y, moves, half, pull, units)
+        climb = log_cdf - log_cdf_at_peak
+        rise_off = unsure_rise(-np.minimum(log_cdf, log_cdf_at_peak), np.maximum(hazard, hazard_at_peak), blur, units)
+        deep = base < DEEP
+        if deep.any():
+            deep &= y < -1.0
+            # log Φ = log φ - log h.
+            climb = np.where(deep, np.log(hazard_at_peak / hazard) - moves * (base + 0.5 * moves), climb)
+            rise_off = np.where(deep, unsure_deep_rise(base, moves, blur, units), rise_off)
+        height = height + count * (bound + climb)
+        heights = heights + count * (off + rise_off)
         lean = lean + pull * slope
-        rise = rise + pull * factor.shift
+        leans = leans + pull_off * abs(slope)
         if move is not None:
-            brackets.append((slope, y + hazard, hazard, 0.5 * b * b))
+            rise = rise + pull * factor.shift
+            rises = rises + pull_off * factor.shift + 60.0 * blur
+            brackets.append((y, hazard, half))
     bell = _ROOT_2PI * np.exp(0.5 * lean * lean)
-    log_whole = height + np.log(bell) + SLACK
+    # The lean enters as lean²/2, and through peaks at most 60 from x wherever a term is not negligible.
+    height = height + (heights + leans * (60.0 + leans) + SLACK)
+    log_whole = height + np.log(bell)
     if move is None:
         return Strip(a, log_whole, log_whole, away)
     # ∫|w|·exp(lean·w - w²/2) dw is at most this; the first term of the gain's derivative is τ·(x + ia).
     wide = 2.0 * (1.0 + abs(lean) * bell)
     size = abs(move.translation) * ((abs(x) + a) * bell + wide)
-    for factor, left, (slope, fall, hazard, half) in zip(factors, move.left, brackets, strict=True):
-        if left is None:
-            continue
-        # h is log-concave, and its slope is above -1: two bounds on ∫ h(y + slope·w)·exp(lean·w - w²/2) dw.
-        tilt = lean - slope * fall
-        steep = hazard * _ROOT_2PI * np.exp(np.minimum(0.5 * tilt * tilt, 700.0))
-        flat = hazard * bell + abs(slope) * wide
-        size = size + factor.count * abs(left) * np.exp(half) * np.minimum(steep, flat)
-    return Strip(a, log_whole, height + rise + np.log(size) + SLACK, away)
+    for factor, left, (y, hazard, half) in zip(factors, move.left, brackets, strict=True):
+        slope = factor.slope.high
+        flat = (hazard + TINY) * bell + abs(slope) * wide
+        most = LEFT_UNITS * U * (factor.shift + abs(slope * move.translation)) * flat
+        if left is not None:
+            tangent = np.maximum((y + slope * lean) / (1.0 + slope * slope), LEAST_TANGENT)
+            tilt = lean - slope * tangent
+            near = 2.0 * np.exp(tangent * (0.5 * tangent - y) + 0.5 * tilt * tilt)
+            most = most + abs(left) * np.minimum(near, flat)
+        size = size + factor.count * np.exp(half) * most
+    return Strip(a, log_whole, height + rise + rises + np.log(size), away)

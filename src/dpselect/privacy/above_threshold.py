@@ -32,7 +32,8 @@ from dpselect.checks import (
     unwrap,
 )
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.integral import ExactInputs, LogEstimate, log_integral, log_ratio, single_cell, upper_end
+from dpselect.numerics.factors import Factor
+from dpselect.numerics.integral import ExactInputs, LogEstimate, log_integral, log_ratio, one_cell, upper_end
 from dpselect.numerics.pair import Number, Pair, difference, exact, negative, quotient, shift_by
 
 #: Slopes, offsets and shifts in full, of each factor.
@@ -75,6 +76,7 @@ def _larger(first: LogEstimate, second: LogEstimate) -> LogEstimate:
     return LogEstimate(np.where(keep, first.value, second.value), np.where(keep, first.error, second.error))
 
 
+@np.errstate(all="ignore")
 def transcript_loss(
     *,
     lower: ArrayLike,
@@ -154,7 +156,11 @@ def _one_loss(
             given = map(Fraction, (lower, upper, sensitivity, threshold, sigma_threshold, sigma_query))
             return _exact_factors(*given, moves=moves)
 
-        return single_cell((below, above), slopes, offsets, (moves[0] * shift, moves[1] * shift), exact=inputs)
+        cell = [
+            Factor(below, slopes[0], offsets[0], moves[0] * shift),
+            Factor(above, slopes[1], offsets[1], moves[1] * shift),
+        ]
+        return one_cell(cell, exact=inputs)
 
     if not monotone:
         return loss((1, 1))

@@ -58,22 +58,25 @@ def range_renyi(alpha: ArrayLike, spread: ArrayLike) -> float | FloatArray:
     """The largest Rényi divergence of order ``alpha`` that range η = ``spread`` allows: at most α·η²/8, and η.
 
     The worst pair has two outputs. With K = (e^(αη) − 1)/(e^η − 1) its divergence is
-    (α·log(K(α−1)/(α(K−1))) + log((K−1)/(α−1)))/(α−1).
+    (α·log(K(α−1)/(α(K−1))) + log((K−1)/(α−1)))/(α−1). The result is at most 1e-8 above it for α ≥ 1.001, and less than
+    1e-11 where (α−1)η is above 1e-3.
 
     >>> range_renyi(2.0, 0.1), range_renyi(1000.0, 0.1)
     (0.00249..., 0.09...)
     """
     order, eta = broadcast(alpha=orders(alpha), spread=non_negative("spread", spread))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         # What underflows is not nothing.
         simple = np.minimum(np.nextafter(order * (0.125 * _UP) * eta * eta, np.inf), eta)
         less = order - 1.0
-        high, low, base = (_log_expm1(part * eta) for part in (order, less, np.ones_like(order)))
-        # log K = high − base and log(K − 1) = η + low − base: both without cancellation of their own.
-        terms = [order * (np.log(less) - np.log(order)), order * (high - eta - low), eta + low - base, -np.log(less)]
-        # What cancels among the terms is paid for in full; the simple bound takes over where that is too much.
-        sizes = order * (np.abs(np.log(less)) + np.log(order) + np.abs(high) + 2.0 * np.abs(low) + 2.0 * eta + 2.0)
-        exact = (sum(terms) + 2.0**-46 * (sizes + np.abs(base))) / less
+        # With μ = log((K − 1)/(α − 1)) the divergence times α − 1 is μ − α·log w, w = 1 + (e^μ − 1)/(1 + (α − 1)e^μ).
+        parts = [eta, _log_mean_exp(less * eta), _log_mean_exp(eta)]
+        log_mean = parts[0] + parts[1] - parts[2]
+        step = -np.expm1(-log_mean) / (np.exp(-log_mean) + less)
+        drop = order * np.log1p(step)
+        # μ is off by 12 units of its parts, and enters times (α − 1)·step; the rest is off by 8 of each term.
+        off = 12.0 * less * step * sum(parts) + 8.0 * (log_mean + drop)
+        exact = (log_mean - drop + 2.0**-53 * off) / less * _UP
     return unwrap(np.where(exact > 0, np.fmin(simple, exact), simple))
 
 
@@ -87,10 +90,18 @@ def pure_renyi(alpha: ArrayLike, epsilon: ArrayLike) -> float | FloatArray:
     return unwrap(np.minimum(range_renyi(alpha, 2.0 * eps), eps))
 
 
-def _log_expm1(x: FloatArray) -> FloatArray:
-    """log(e^x − 1)."""
-    found: FloatArray = x + np.log(-np.expm1(-x))
-    return found
+#: log(sinh(x/2)/(x/2)) in powers of x², from the second on.
+_LOG_SINHC = (1 / 24, -1 / 2880, 1 / 181440, -1 / 9676800, 1 / 479001600)
+
+
+def _log_mean_exp(x: FloatArray) -> FloatArray:
+    """log((e^x − 1)/x), the logarithm of the mean of e^t over [0, x], to eight units of its own."""
+    square = x * x
+    series = np.zeros_like(x)
+    for coefficient in _LOG_SINHC[::-1]:
+        series = (series + coefficient) * square
+    direct: FloatArray = x + np.log(-np.expm1(-x) / x)
+    return np.where(x < 0.2, 0.5 * x + series, direct)
 
 
 def pure_to_gaussian(epsilon: float) -> float:

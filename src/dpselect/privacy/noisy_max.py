@@ -33,8 +33,9 @@ from dpselect.checks import (
     unwrap,
 )
 from dpselect.numerics.enclosure import Enclosure, enclose_log_ratio
-from dpselect.numerics.integral import LogEstimate, log_ratio, single_cell, upper_end
-from dpselect.numerics.pair import exact, negative, quotient, shift_by
+from dpselect.numerics.factors import Factor
+from dpselect.numerics.integral import LogEstimate, log_ratio, one_cell, upper_end
+from dpselect.numerics.pair import exact, quotient, shift_by
 from dpselect.privacy.family import relative_shift
 from dpselect.rounding import upward
 
@@ -42,10 +43,14 @@ from dpselect.rounding import upward
 _STEP = 2.0**-30
 #: Cells are split until their bound is within this of an attained value.
 _CLOSE = 1e-6
+#: How far a log ratio may be off: far less than the cells are. Without it 1e11 candidates and more take enclosures.
+_FINE = 1e-7
 _ROUNDS = 40
+_ONE = exact(1.0)
 _PIECES = 8
 
 
+@np.errstate(all="ignore")
 def noisy_max_loss(
     *,
     width: ArrayLike,
@@ -77,7 +82,7 @@ def noisy_max_loss(
         extent, change, noise = (Fraction(float(array.flat[cell])) for array in (c, delta, s))
         return _exact_factor(extent, change, noise, moves)
 
-    offsets = negative(quotient(exact(c[..., None]), s[..., None]))
+    offsets = quotient(exact(-c[..., None]), s[..., None])
     shifts = shift_by(moves * np.minimum(delta, c), s)[..., None]
     return log_ratio((d - 1.0)[..., None], np.ones(1), offsets, shifts, exact=exact_inputs)
 
@@ -87,11 +92,9 @@ def _one_loss(
 ) -> tuple[float, float]:
     """One setting: the loss and a bound on its error."""
     moves = relative_shift(monotone)
-    return single_cell(
-        (candidates - 1.0,),
-        (1.0,),
-        (negative(quotient(exact(width), sigma)),),
-        (shift_by(moves * min(sensitivity, width), sigma),),
+    shift = shift_by(moves * min(sensitivity, width), sigma)
+    return one_cell(
+        [Factor(candidates - 1.0, _ONE, quotient(exact(-width), sigma), shift)],
         exact=lambda _: _exact_factor(Fraction(width), Fraction(sensitivity), Fraction(sigma), moves),
     )
 
@@ -186,7 +189,9 @@ def _parts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Per cell: S at its left end and e at its right end, from above, and e at its left end for comparison."""
     ones, nothing, steps = np.ones_like(others), np.zeros_like(others), np.full_like(others, step)
-    lead = log_ratio(others[:, None], ones[:, None], (-(last - left + 1.0) * step)[:, None], steps[:, None])
+    lead = log_ratio(
+        others[:, None], ones[:, None], (-(last - left + 1.0) * step)[:, None], steps[:, None], tolerance=_FINE
+    )
     both = [np.concatenate(pair) for pair in ((others, others), (right, left))]
     twice = [np.tile(part, 2) for part in (ones, nothing, steps)]
     rival = log_ratio(
@@ -194,6 +199,7 @@ def _parts(
         np.stack([twice[0], twice[0]], axis=1),
         np.stack([-twice[2], both[1] * step], axis=1),
         np.stack([twice[2], twice[1]], axis=1),
+        tolerance=_FINE,
     )
     # The step is a power of two and divides exactly. Adding the two rounds once, by 2^-53 of a sum that is at most
     # twice S, since e ≤ 1/√π ≤ S: that is in here.

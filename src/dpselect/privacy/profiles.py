@@ -81,6 +81,9 @@ def total_shift(*moves: tuple[float, ArrayLike]) -> FloatArray:
 def gaussian_delta(epsilon: ArrayLike, *, shift: ArrayLike) -> float | FloatArray:
     """δ_G(ε; μ) of a Gaussian mechanism whose mean moves by ``shift`` (μ) standard deviations, rounded up.
 
+    Above the truth by at most 1e-10 + 2e-15·(g + 2)·μ, relatively, g = max(ε/μ - μ/2, 0): ε and μ may themselves be off
+    by four units, which decides it at large μ. What is below 1e-300 is given as 1e-300.
+
     >>> gaussian_delta(1.0, shift=1.0)
     0.12693673...
     """
@@ -99,6 +102,7 @@ def selection_delta(epsilon: ArrayLike, *, shift: ArrayLike, outputs: ArrayLike)
     return unwrap(np.minimum(np.nextafter(n * gaussian_delta(eps, shift=mu), np.inf), 1.0) * (mu > 0.0))
 
 
+@np.errstate(over="ignore")
 def selection_epsilon(delta: ArrayLike, *, shift: ArrayLike, outputs: ArrayLike = 1) -> float | FloatArray:
     """The smallest ε at which :func:`selection_delta` is at most ``delta``; with one output, the exact Gaussian one.
 
@@ -113,7 +117,11 @@ def selection_epsilon(delta: ArrayLike, *, shift: ArrayLike, outputs: ArrayLike 
     # Mills: δ_G(ε; μ) ≤ Φ(-(ε/μ - μ/2)) ≤ exp(-(ε/μ - μ/2)²/2), met at this ε.
     high = mu * (0.5 * mu + np.sqrt(2.0 * (np.log(n) - np.log(target)) + 1.0))
     high = np.where(mu > 0, high, 0.0)
-    return unwrap(smallest_safe_batch(lambda eps: np.asarray(selection_delta(eps, shift=mu, outputs=n)), target, high))
+    # Beyond the doubles no ε is enough.
+    endless = np.isinf(high)
+    mu, high = np.where(endless, 1.0, mu), np.where(endless, 1.0, high)
+    found = smallest_safe_batch(lambda eps: np.asarray(selection_delta(eps, shift=mu, outputs=n)), target, high)
+    return unwrap(np.where(endless, np.inf, found))
 
 
 def selection_renyi(alpha: ArrayLike, *, shift: float, outputs: float) -> float | FloatArray:

@@ -24,7 +24,8 @@ from scipy.special import log_ndtr
 
 from dpselect.checks import FloatArray, unwrap
 from dpselect.numerics.normal import hazard_of_one
-from dpselect.numerics.rule import U, log_cdf_error
+from dpselect.numerics.pair import U
+from dpselect.numerics.rule import log_cdf_error
 from dpselect.privacy.conversions import orders
 from dpselect.privacy.profiles import UP
 
@@ -47,7 +48,8 @@ def _lift(b: float) -> float:
 def log_negative_moment(power: float, slope: float, offset: float) -> float:
     """An upper bound on the logarithm; infinite where power·slope² is 1 or more, or the hill is very wide.
 
-    Inputs may each be off by a relative 4e-16 (rounded quotients), which the bound covers.
+    It is at most 1e-9 above the logarithm, or 1e-9 of it where that is larger. Inputs may each be off by a relative
+    4e-16 (rounded quotients), which the bound covers.
 
     >>> log_negative_moment(2.0, -0.5, 0.0)
     2.099701440...
@@ -80,10 +82,6 @@ def log_negative_moment(power: float, slope: float, offset: float) -> float:
     heights = -0.5 * nodes * nodes - power * log_ndtr(arguments)
     top = float(heights.max())
     weights = np.exp(heights - top)
-    tail = 0.0
-    for end, inner in ((0, 1), (-1, -2)):
-        ratio = math.exp(heights[end] - heights[inner])
-        tail += float(weights[end]) * ratio / (1.0 - ratio) if ratio < 0.99 else math.inf
     # Rounding: of y (inputs included, and the nodes themselves), of log Φ, of the height, of the sum.
     low_argument = float(arguments.min())
     log_low = -float(log_ndtr(low_argument))
@@ -92,6 +90,11 @@ def log_negative_moment(power: float, slope: float, offset: float) -> float:
     furthest = float(np.abs(nodes).max())
     error = power * (float(log_cdf_error(low_argument, log_low)) + hazard * 12.0 * U * size + 8.0 * U * log_low)
     error += 6.0 * U * (furthest * furthest + power * log_low + len(nodes) + 4.0)
+    tail = 0.0
+    for end, inner in ((0, 1), (-1, -2)):
+        # Either height may be off. Beyond the last node the terms fall at least like the last two.
+        fall = float(heights[inner] - heights[end]) - 2.0 * error
+        tail += float(weights[end]) / math.expm1(min(fall, 700.0)) if fall > 0.01 else math.inf
     total = float(weights.sum()) + 1.01 * tail
     damped = 2.0 * math.pi * strip_width / step
     # The truth T and the sum S: |S - T| ≤ share·T.
@@ -138,9 +141,10 @@ def zhu_wang_renyi(
     # Quotients before squares, which could leave the doubles; what would underflow is not nothing.
     first, second = (max(sensitivity / sigma, _LEAST_SQUARED) for sigma in (sigma_threshold, sigma_query))
     grown = a[..., None]
-    bounds = (
-        gammas / (gammas - 1.0) * grown * (0.5 * first * first)
-        + grown * (2.0 * second * second)
-        + np.maximum(log_moments, 0.0) / (gammas * (grown - 1.0))
-    )
-    return unwrap(bounds.min(axis=-1) * UP)
+    with np.errstate(over="ignore"):
+        bounds = (
+            gammas / (gammas - 1.0) * grown * (0.5 * first * first)
+            + grown * (2.0 * second * second)
+            + np.maximum(log_moments, 0.0) / (gammas * (grown - 1.0))
+        )
+        return unwrap(bounds.min(axis=-1) * UP)

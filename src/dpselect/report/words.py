@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,6 +87,32 @@ def choice_in_words(
 
 def _whole(share: float) -> str:
     return f"{100 * share:.0f}%"
+
+
+#: What the ± of a value means.
+UNCUT = "each ± holds 95 times of 100; half of ε pays for names and half for values"
+#: The same of values that never leave their range.
+CUT = f"{UNCUT}, which are cut to their range"
+
+
+def with_margin(value: float, within: float) -> str:
+    """A value and its ±, to as many digits as the noise leaves; the ± is rounded up.
+
+    >>> with_margin(12.3456, 0.2101), with_margin(812.3456, 35.0)
+    ('12.35 ± 0.22', '812 ± 35')
+    """
+    digits = max(0, 1 - math.floor(math.log10(within))) if within > 0 else 6
+    reach = Decimal(repr(float(within))).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING)
+    return f"{value:.{digits}f} ± {reach:f}"
+
+
+def three_digits(number: float) -> str:
+    """A number to three digits, written out.
+
+    >>> three_digits(1100.4), three_digits(0.12345)
+    ('1100', '0.123')
+    """
+    return f"{float(f'{number:.3g}'):g}"
 
 
 def plural(word: str) -> str:

@@ -99,7 +99,7 @@ FAULTS = [
     ),
     fault(
         "a new filter on a ledger is made for no total",
-        "ledger/kinds.py",
+        "ledger/filter.py",
         "def filter_on(",
         'class StrayLedgerFilter(DeclaredLedgerFilter):\n    """Nobody tests it."""\n\n\ndef filter_on(',
         "tests/ledger/test_filter.py::test_every_filter_on_a_ledger_is_made_for_one_of_these_totals",

@@ -1,10 +1,14 @@
-"""What the stretches of a stream say of its answers: how many charges there were, or each ⊥ and ⊤."""
+"""The ⊥ and ⊤ of a stream, as its ledger entries keep them.
+
+A stream reserves budget a stretch at a time. The entry that ends a stretch holds the answers given since the entry
+before, so that whoever asks the same again finds all of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Protocol
+from typing import Any
 
 from dpselect.errors import LedgerError
 
@@ -14,45 +18,13 @@ MOST = 5000
 MOST_AT_ONCE = 200_000
 
 
-class Minutes(Protocol):
-    """What a stream's stretches say of its answers."""
-
-    def charged(self) -> None:
-        """Something was charged outside a run."""
-
-    def read(self) -> Any:
-        """What is not in the ledger yet, public and plain."""
-
-    def kept(self) -> None:
-        """What was read is in the ledger now."""
-
-
-class Charges:
-    """The minutes of a stream whose answers are not repeated: how many charges a stretch took."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def charged(self) -> None:
-        """One more."""
-        self._count += 1
-
-    def read(self) -> Any:
-        """How many."""
-        return {"charges": self._count}
-
-    def kept(self) -> None:
-        """Start again."""
-        self._count = 0
-
-
-class Answers:
+class AnswerLog:
     """⊥ and ⊤ in order, those of earlier stretches first; each with a short digest of its public name, if it has one.
 
-    >>> first = Answers()
+    >>> first = AnswerLog()
     >>> for above, name in ((False, "mon"), (True, "tue")):
     ...     first.add(above, name)
-    >>> again = Answers()
+    >>> again = AnswerLog()
     >>> again.restore(first.read())
     >>> again.earlier, again.at(1, "tue")
     (2, True)
@@ -112,9 +84,6 @@ class Answers:
         self._kept = len(self._earlier)
         self.by_then = content.get("by", self.by_then)
         self.ended = self.ended or content["ended"]
-
-    def charged(self) -> None:
-        """Nothing: answers are what is kept."""
 
     def read(self) -> Any:
         """What is not in the ledger yet."""

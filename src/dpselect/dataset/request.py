@@ -1,22 +1,26 @@
-"""The line, the budget and the noise of a watch: as stated by hand, as the planner finds them, or as a plan says."""
+"""What is asked of a watch: threshold, budget and noise, as stated by hand, found by the planner or saved in a plan."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpselect.dataset.known import Known
-from dpselect.errors import InvalidParameter, refuse, refuse_given
+from dpselect.dataset.known import Known, Number
+from dpselect.errors import DPSelectError, InvalidParameter, refuse, refuse_given
 from dpselect.mechanisms.catalogue import by_short_name
-from dpselect.planning.ways import equal_part
+from dpselect.planning.job import Job
+from dpselect.planning.knowledge import Profile
+from dpselect.planning.plan import Plan
+from dpselect.planning.planner import enough, ranked
+from dpselect.planning.prediction import Prediction
+from dpselect.planning.ways import GaussianByHand, Promise, equal_part, usual_ratio
+from dpselect.privacy.family import QueryFamily
 from dpselect.report.words import shown
-from dpselect.rounding import no_more_than
-
-if TYPE_CHECKING:
-    from dpselect.planning import Job, Plan, Prediction
-    from dpselect.privacy.family import QueryFamily
+from dpselect.rounding import exact_number, no_more_than
 
 #: By default one question in ten is expected above the line.
 ONE_ABOVE_IN = 10
@@ -34,46 +38,58 @@ _NAMED = {
     "laplace": ("laplace-kept",),
     "gaussian": ("sparse-kept", "sparse-fresh"),
 }
+#: What is looked for with few passes is asked for with a little more.
+_MARGIN = 1.05
+#: An answer must take away at least this part of what a guess gets wrong. A convention: below it most of what is named
+#: is what a guess names, and the budget is better kept.
+CLEARLY_BETTER = 0.25
 
-Number = Fraction | float
+
+def is_useful(expected: Prediction | None) -> bool:
+    """Whether the answers are expected to be clearly better than naming everything, a guess that looks at no data."""
+    guess = 0.0 if expected is None else float(expected.guess or 0.0)
+    return expected is not None and expected.score - guess >= CLEARLY_BETTER * (1.0 - guess)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """What is watched for, in the readings' unit.
+class WatchRequest:
+    """What is asked of a watch, in the readings' unit: the parameters of :meth:`Dataset.watch`, checked.
 
     Parameters
     ----------
     threshold, budget : number
-        The line, and the most all answers may cost.
+        The public line, and the most all answers may cost.
     delta : number
         δ of the guarantee; 0 is pure.
     mechanism : str, optional
-        Whose noise, by its short name in the catalogue (``"laplace"``); if left out, the one expected to do best.
-    known : Known
-        What is known beforehand.
+        A short name from the catalogue (``"laplace"``); if left out, the mechanism expected to do best.
+    expect, between, like
+        What is known beforehand (:class:`~dpselect.dataset.known.Known`).
     clip : (number, number), optional
-        Cut questions to within these distances below and above the line: Gaussian noise, as stated by hand.
+        Gaussian noise by hand: cut questions to within these distances below and above the line.
     noise : (number, number or None), optional
-        σ of the line (σ_X) and of each question (σ_Z; follows σ_X if left out): Gaussian noise, as stated by hand.
+        Gaussian noise by hand: σ of the line (σ_X) and of each question (σ_Z; follows σ_X if left out).
     resample : bool, optional
         Gaussian noise by hand: whether a new noisy line is drawn after each ⊤, as it is if left out, or one for all.
     how_much : bool
         Also release the values of those above, from half of the budget.
     plan : Plan, optional
-        All of this from a plan instead.
+        A saved plan that replaces all of this.
 
     Examples
     --------
-    >>> Line(threshold=12, budget=1).by_hand, Line(threshold=12, budget=1, noise=(0.5, 0.5), resample=False).by_hand
-    (False, True)
+    >>> by_hand = WatchRequest(threshold=12, budget=1, noise=(0.5, 0.5), resample=False)
+    >>> by_hand.by_hand, WatchRequest(threshold=12, budget=1).by_hand
+    (True, False)
     """
 
     threshold: Number | None = None
     budget: Number | None = None
     delta: Number = 0
     mechanism: str | None = None
-    known: Known = field(default_factory=Known)
+    expect: Number | None = None
+    between: tuple[Number, Number] | None = None
+    like: Profile | None = None
     clip: tuple[Number, Number] | None = None
     noise: tuple[Number, Number | None] | None = None
     resample: bool | None = None
@@ -83,9 +99,8 @@ class Line:
     def __post_init__(self) -> None:
         self._check_kinds()
         if self.plan is not None:
-            names = ("threshold", "budget", "clip", "noise", "mechanism", "resample")
-            known = {"expect": self.known.expect, "between": self.known.between, "like": self.known.like}
-            said = {name: getattr(self, name) for name in names} | known | {"delta": self.delta or None}
+            names = ("threshold", "budget", "clip", "noise", "mechanism", "resample", "expect", "between", "like")
+            said = {name: getattr(self, name) for name in names} | {"delta": self.delta or None}
             refuse_given("‹plan›, which says it", **said)
             refuse_given("‹plan›, whose whole budget names those above", how_much=self.how_much or None)
             usable = self.plan.one_by_one is not None or self.plan.name in (_SET, _PUBLISHED)
@@ -109,6 +124,11 @@ class Line:
         if self.by_hand and self.delta:
             raise refuse("delta", self.delta, "left out where noise or a clip is stated by hand")
 
+    @functools.cached_property
+    def known(self) -> Known:
+        """What is known beforehand."""
+        return Known(expect=self.expect, between=self.between, like=self.like)
+
     def refuse_streams(self) -> None:
         """Refuses what needs all questions at once, where they come one by one."""
         refuse_given("questions that come one by one, whose values are gone by then", how_much=self.how_much or None)
@@ -118,19 +138,11 @@ class Line:
             raise refuse(name, _SET, rule)
 
     def _check_kinds(self) -> None:
-        from dpselect.planning import Plan
-        from dpselect.rounding import exact_number
-
-        for name, kind in (
-            ("known", Known),
-            ("plan", Plan),
-            ("resample", bool),
-            ("how_much", bool),
-            ("mechanism", str),
-        ):
+        for name, kind in (("plan", Plan), ("resample", bool), ("how_much", bool), ("mechanism", str)):
             value = getattr(self, name)
-            if not isinstance(value, kind) and (value is not None or name in ("known", "how_much")):
+            if not isinstance(value, kind) and (value is not None or name == "how_much"):
                 raise refuse(name, value, f"a {kind.__name__}")
+        _ = self.known  # checked there
         self.stated("delta")
         for name in ("clip", "noise"):
             value = getattr(self, name)
@@ -157,8 +169,6 @@ class Line:
 
     def stated(self, name: str) -> Fraction:
         """A number as it was given, exactly."""
-        from dpselect.rounding import exact_number
-
         return exact_number(name, getattr(self, name))
 
     def expected_above(self, *, questions: int) -> int:
@@ -170,8 +180,6 @@ class Line:
 
     def job(self, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool = False) -> Job | None:
         """The planner's job; None where no value can be on both sides of the line."""
-        from dpselect.planning import Job
-
         threshold = float(self.stated("threshold") / unit)
         if not family.lower < threshold < family.upper:
             return None
@@ -211,16 +219,36 @@ class Line:
     ) -> Sequence[Plan]:
         """The ways under this promise, the one expected to do best first; none where no value can be on both
         sides of the line."""
-        from dpselect.planning.planner import ranked
-
         job = self.job(family, questions=questions, unit=unit, whole=whole)
         plans = [] if job is None else ranked(job, self.ways(whole=whole), on_progress=progress)
         return plans if plans and plans[0].prediction is not None else []
 
+    def sufficient(
+        self, family: QueryFamily, *, questions: int, unit: Fraction, whole: bool, longer: Sequence[tuple[str, int]]
+    ) -> tuple[float | None, tuple[str, int] | None] | None:
+        """A budget at which the answers would be of use, and the first of some longer periods that would do now.
+
+        None where a plan says it all, or no value can be on both sides of the line.
+        """
+        job = None if self.plan is not None else self.job(family, questions=questions, unit=unit, whole=whole)
+        if job is None:
+            return None
+        # The first two: a whole set, where there can be one, and what rations its budget.
+        ways, epsilon = self.ways(whole=whole)[: 1 + whole], float(job.epsilon or 1.0)
+        least = enough(lambda more: _will_do(job, ways, more), start=epsilon)
+        # A share that was stated holds for another number of questions, too; a number does not.
+        shared = self.expect is None or 0 < self.expect < 1
+        coarser = None
+        for periods, number in longer if shared else ():
+            # The values and what one person moves grow alike; questions, and with them those above, become fewer.
+            fewer = replace(job, count=max(1, questions // number))
+            if fewer.count > 1 and _will_do(fewer, ways, epsilon / _MARGIN):
+                coarser = periods, number
+                break
+        return None if least is None else _MARGIN * least * self.parts, coarser
+
     def predicted(self, plan: Plan, *, unit: Fraction) -> Prediction | None:
         """How noise that was stated by hand, or planned before, is expected to do on what is known."""
-        from dpselect.planning import Job
-
         if plan.prediction is not None and plan.prediction.guess is not None:
             return plan.prediction
         if self.plan is None:
@@ -234,9 +262,6 @@ class Line:
 
     def stated_noise(self, family: QueryFamily, *, questions: int, unit: Fraction) -> Plan:
         """What a plan says; otherwise Gaussian noise as stated by hand, or by the plain rule, for these queries."""
-        from dpselect.planning import Plan
-        from dpselect.planning.ways import GaussianByHand, Promise, usual_ratio
-
         if self.plan is not None:
             # A whole set costs the same for any number of questions; all else ends with those it was planned for.
             return self.plan.fitted(family, unit=float(unit), count=questions if self.plan.at_once else None)
@@ -269,6 +294,14 @@ class Line:
                 f"got {widths}",
                 parameter="clip",
             ) from None
+
+
+def _will_do(job: Job, ways: Sequence[str], epsilon: float) -> bool:
+    for name in ways:
+        with contextlib.suppress(DPSelectError):
+            if is_useful(Plan.made(job, name, epsilon=epsilon, passes=60).prediction):
+                return True
+    return False
 
 
 def _exact(value: Number) -> Fraction:
