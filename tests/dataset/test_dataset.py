@@ -184,6 +184,10 @@ def test_a_failed_reading_is_counted_since_it_was_charged_before(rows: Any, monk
     with pytest.raises(SourceError, match="went away"):
         data.peak(epsilon=0.5, anyway=True, **JANUARY)
     assert data.spent > 0
+    watched = homes(rows, total=1.0)
+    with pytest.raises(SourceError, match="went away"):
+        watched.watch(threshold=5, budget=0.5, anyway=True, **JANUARY)
+    assert watched.spent > 0
 
 
 def test_a_seeded_source_repeats_itself_and_says_so(rows: Any) -> None:

@@ -190,6 +190,16 @@ def test_rows_before_and_after_the_calendar_belong_to_nobody(engine: str, every:
 
 
 @every_engine
+def test_the_curator_is_told_of_rows_before_and_after_the_calendar(engine: str) -> None:
+    """The totals leave out the day after the last in any case; these counts must, too."""
+    rows = {"u": ["a", "b", "c"], "t": ["2013-01-01", "2013-01-03", "2013-01-04"], "v": [1.0, 1.0, 1.0]}
+    question = Question(user="u", time="t", value="v", cap=10, grid=100, population=4)
+    calendar = Calendar("2013-01-02", "2013-01-03")
+    found = bounded_query(open_source(pa.table(rows), backend=engine), question, calendar)
+    assert (found.curator_report.outside_candidates, found.curator_report.used) == (2, 1)
+
+
+@every_engine
 def test_a_week_is_seven_days_from_the_first_date(engine: str) -> None:
     weeks = Calendar("2013-01-02", "2013-01-15", every="week")
     rows = [(f"p{day}", datetime(2013, 1, day), 1.0) for day in (1, 2, 8, 9, 15, 16)]

@@ -8,9 +8,23 @@ FAULTS = [
     fault(
         "a whole set is drawn anew for each question",
         "dataset/watch.py",
-        "            found = made.release(",
-        "            made.release(read().values, entropy=account.entropy)\n            found = made.release(",
+        "            drawn = draw()\n",
+        "            drawn = [draw() for _ in range(count)][-1]\n",
         "tests/dataset/test_one_draw.py::test_all_answers_of_a_whole_set_come_from_one_draw",
+    ),
+    fault(
+        "a whole set costs nothing in memory",
+        "dataset/watch.py",
+        "            account.budget.charge(self.promise, parameter=self.priced_by)\n            drawn",
+        "            drawn",
+        "tests/dataset/test_one_draw.py::test_the_values_of_a_watch_are_those_of_the_ones_it_names_and_are_paid_for",
+    ),
+    fault(
+        "a whole set is charged once its rows are read",
+        "dataset/watch.py",
+        "account.budget.charge(self.promise, parameter=self.priced_by)\n            drawn",
+        "read()\n            account.budget.charge(self.promise, parameter=self.priced_by)\n            drawn",
+        "tests/dataset/test_dataset.py::test_a_failed_reading_is_counted_since_it_was_charged_before",
     ),
     fault(
         "values of a watch cost the whole budget once more",
@@ -59,7 +73,14 @@ FAULTS = [
         "dataset/kept.py",
         "if book.total.realised and cost.delta == 0:",
         "if book.total.realised:",
-        "tests/ledger/test_watch.py::test_a_watch_with_a_delta_from_end_to_end",
+        "tests/ledger/test_amounts.py::TestTenAtOneTenth::test_a_watch_that_is_charged_as_a_whole",
+    ),
+    fault(
+        "a watch that is paid as a whole leaves out its delta",
+        "dataset/watch.py",
+        "names = Loss(epsilon=self.settings.epsilon, delta=self.settings.delta)",
+        "names = Loss(epsilon=self.settings.epsilon)",
+        "tests/cli/test_watch_delta.py",
     ),
     fault(
         "values of a watch are free",

@@ -34,18 +34,6 @@ EQUIVALENT: list[tuple[Fault, str]] = [
         "SQLITE_BUSY, on which Database._patiently runs the whole step again from a new snapshot. So the same steps are "
         "committed, one after the other, and only the waiting is dearer.",
     ),
-    (
-        fault(
-            "candidates take the period after the last",
-            "tables/rows.py",
-            "return key.between(0, len(candidates) - 1)",
-            "return key.between(0, len(candidates))",
-            "tests/tables/test_sensitivity.py::test_rows_before_and_after_the_calendar_belong_to_nobody",
-        ),
-        "Rows are gathered by person and key, and cut for each key apart, so rows of the key beyond the last change no "
-        "other. The totals that are handed on are those of the keys 0 to len(candidates) - 1, one by one, so the total "
-        "of the key beyond is read by nobody.",
-    ),
 ]
 
 #: The same with the second lock open, too.

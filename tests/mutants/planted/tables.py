@@ -112,6 +112,13 @@ FAULTS = [
         "tests/tables/test_sensitivity.py::test_a_population_whose_sums_may_overflow_is_refused",
     ),
     fault(
+        "the curator's counts take the period after the last",
+        "tables/rows.py",
+        "return key.between(0, len(candidates) - 1)",
+        "return key.between(0, len(candidates))",
+        "tests/tables/test_sensitivity.py::test_the_curator_is_told_of_rows_before_and_after_the_calendar",
+    ),
+    fault(
         "the last hour of a calendar is missing",
         "tables/calendar.py",
         "last = last.replace(hour=23)",
