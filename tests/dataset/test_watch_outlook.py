@@ -103,7 +103,7 @@ def test_fewer_and_longer_periods_share_the_same_budget() -> None:
         budget: days.plan_watch(year, threshold=Fraction(1, 4), budget=Fraction(budget)).remedy()
         for budget in ("0.1", "0.02")
     }
-    assert "weeks would do" in told["0.1"]
+    assert "months would do" in told["0.1"]
     assert "weeks would do" not in told["0.02"]
 
 

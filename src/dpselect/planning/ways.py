@@ -332,8 +332,8 @@ class WholeSet(Way):
         """F1 where it is not known for sure how near to the line the values lie.
 
         F1 of a set may have two peaks, and where little is known it depends on which scenario comes. The stated range
-        goes from the unluckiest tenth of all passes, each scenario counted by its weight, to the luckiest tenth of the
-        best scenario.
+        begins at the unluckiest tenth of all passes, each scenario counted by its weight, and ends at the usual end or,
+        where that is more, at the luckiest tenth of the best scenario.
         """
         number = passes or max(30, min(300, 120_000 // job.count))
         run = self._passes(job, epsilon=epsilon, passes=number, seed=seed + 1)
@@ -342,7 +342,7 @@ class WholeSet(Way):
             return found
         weights = np.repeat([case.weight for case in job.scenarios()], run.f1.shape[1])
         low = float(np.quantile(run.f1.ravel(), 0.1, weights=weights, method="inverted_cdf"))
-        return replace(found, low=low, high=float(np.quantile(run.f1, 0.9, axis=1).max()))
+        return replace(found, low=low, high=max(found.high, float(np.quantile(run.f1, 0.9, axis=1).max())))
 
     def _passes(self, job: Job, *, epsilon: float, passes: int, seed: int) -> Passes:
         mechanism = self.build(Promise.of(job, epsilon=epsilon))
