@@ -34,16 +34,6 @@ def homes(number: int = 40, **changes: Any) -> dp.Dataset:
     return dp.Dataset(rows, **({"user": "meter", "time": "at", "value": "kwh", "cap": 40, "population": 40} | changes))
 
 
-class Counting(SeededEntropy):
-    """How often random bits were asked for."""
-
-    asked = 0
-
-    def words(self, count: int, /, *, dtype: Any) -> Any:
-        self.asked += 1
-        return super().words(count, dtype=dtype)
-
-
 def test_all_answers_of_a_whole_set_come_from_one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
     release = SetAboveThreshold.release

@@ -252,4 +252,9 @@ def test_what_is_paid_for_as_a_whole_is_answered_once_by_one_process() -> None:
             os._exit(7 if "a forked child must start its own" in str(refusal) else 8)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert vector.ask(0.1) is not None
+    assert vector.can_ask
+    for _ in range(3):
+        assert vector.ask(0.1) is not None
+    assert not vector.can_ask
+    with pytest.raises(BudgetExhausted, match="all 4 questions that were paid for"):
+        vector.ask(0.1)

@@ -122,7 +122,7 @@ FAULTS = [
         "dataset/whole.py",
         "return self._open and self._asked < self._count",
         "return self._open and self._asked <= self._count",
-        "tests/dataset/test_one_draw.py::test_all_answers_of_a_whole_set_come_from_one_draw",
+        "tests/dataset/test_questions_kept.py::test_what_is_paid_for_as_a_whole_is_answered_once_by_one_process",
     ),
     fault(
         "a whole set works in a forked child",
