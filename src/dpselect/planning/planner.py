@@ -25,6 +25,8 @@ OnProgress: TypeAlias = Callable[[float], None]
 _CLOSE = 0.01
 #: Budgets that are tried, and how close a least ε comes to the smallest that will do.
 _SMALLEST, LARGEST_EPSILON, _WITHIN = 2.0**-40, 1024.0, 1.05
+#: The least budget that would do is looked for over streams up to this length.
+_SEARCHED = 20_000
 #: Passes for each point of a frontier.
 _PASSES = 400
 
@@ -245,14 +247,19 @@ def cheapest_plans(
 
 
 def _impossible(job: Job, names: Sequence[str], guess: float, *, seed: int) -> InvalidParameter:
-    """The error that says how much budget would do."""
+    """The error that says how much budget would do; over a long stream nobody waits for the search for it."""
+    what = "accuracy" if job.asked == "largest" else "F1"
+    if guess < 1.0 and job.threshold is not None and job.count > _SEARCHED:
+        return InvalidParameter(
+            f"epsilon must be larger for any mechanism to answer better than a guess that looks at no data "
+            f"({what} {guess:.3f}); got {job.epsilon!r}; plan for a shorter stretch of the stream to see how much"
+        )
     best = math.inf
     for name in names if guess < 1.0 else ():
         # From the first one on, only a way that needs less is of interest.
         start, most = min(best, float(job.epsilon or 1.0)), min(LARGEST_EPSILON, best / _WITHIN)
         plan = least_epsilon(job, name, lambda plan: _beats(plan, guess), start=start, most=most, seed=seed)
         best = best if plan is None else plan.epsilon
-    what = "accuracy" if job.asked == "largest" else "F1"
     if math.isinf(best):
         return InvalidParameter(
             f"no mechanism answers this better than a guess that looks at no data ({what} {guess:.3f}), at any budget "

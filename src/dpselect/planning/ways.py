@@ -485,7 +485,7 @@ class Rationed(OneByOne):
     @classmethod
     def chosen(cls, name: str, job: Job, *, epsilon: float, seed: int) -> Self:
         """What follows from the expectation; of a few, how far it holds on to the total and leans."""
-        number, first = _passes(job, _COMPARED, least=20, most=100), cls._expecting(name, job, epsilon=epsilon)
+        number, first = _passes(job, _COMPARED, least=12, most=100), cls._expecting(name, job, epsilon=epsilon)
 
         def run(way: Self) -> Passes:
             return way._passes(job, epsilon=epsilon, passes=number, generator=_generator(seed, 1))
@@ -567,7 +567,7 @@ class Capped(OneByOne):
     @classmethod
     def chosen(cls, name: str, job: Job, *, epsilon: float, seed: int) -> Self:
         """The best of a few numbers of ⊤ to pay for."""
-        number = _passes(job, _COMPARED, least=12, most=100)
+        number = _passes(job, _COMPARED, least=6, most=100)
         expected = max(1.0, float((job.values() >= Promise.of(job, epsilon=epsilon).line).sum()))
         caps = sorted({min(job.count, max(1, round(expected * multiple))) for multiple in cls._MULTIPLES})
         tried = [
