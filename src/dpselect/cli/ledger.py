@@ -412,7 +412,8 @@ def _verify(found: Ledger, anchors: Sequence[str], *, as_json: bool) -> None:
     from dpselect.ledger import Anchor
 
     reached = max((Anchor.read(anchor).number for anchor in anchors), default=None)
-    results = [found.verify(anchor=anchor) for anchor in anchors] or [found.verify()]
+    with screen.progress("Checking the entries"):
+        results = [found.verify(anchor=anchor) for anchor in anchors] or [found.verify()]
     result, problems = results[0], list(dict.fromkeys(problem for one in results for problem in one.problems))
     facts = {"holds": not problems, "anchored": reached, "entries": result.entries, "problems": problems}
     if as_json:
