@@ -56,6 +56,11 @@ def test_pure_jobs_meet_pure_ways_only():
         compare(SELECTION, ways=["gaussian-release"])
 
 
+def test_several_names_are_not_promised_by_the_profile_whose_delta_is_for_one():
+    assert "gaussian-noisy-max-profile" in ways_for(with_(SELECTION, delta=1e-6))
+    assert "gaussian-noisy-max-profile" not in ways_for(with_(SELECTION, delta=1e-6, top=3))
+
+
 @pytest.mark.parametrize("job", [with_(SELECTION, epsilon=1e-7), with_(STREAM, epsilon=1e-6)])
 def test_an_impossible_budget_names_the_smallest_that_would_do(job):
     chosen = None if job.asked == "largest" else ("laplace-kept",)

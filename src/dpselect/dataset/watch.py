@@ -438,12 +438,14 @@ class WatchPlan(AnswerPlan):
         afresh: bool = False,
         anyway: bool = False,
     ) -> Watch:
-        """Charges the budget, adds up the table and asks about each period in turn, until the end or the budget's.
+        """Charges the budget, adds up the table and names the periods that reach the line.
+
+        All at once where they are paid together; otherwise each period in turn, until the end or the budget's.
 
         Answers that would hardly be better than a guess are refused and cost nothing, unless asked for ``anyway``.
         Columns that are not there are refused before the charge. ``key`` and ``afresh`` are those of :meth:`start`.
-        With a ledger nothing comes back before the ledger has all of it; what is interrupted keeps the answers that
-        were drawn: asked again, the watch goes on behind them.
+        With a ledger nothing comes back before the ledger has all of it. Asked in turn, what is interrupted keeps the
+        answers that were drawn: asked again, the watch goes on behind them.
         """
         scope = self.scope
         if scope is None:

@@ -63,18 +63,6 @@ def smallest_safe(
     return answer
 
 
-def largest_safe(
-    cost: Callable[[float], float], target: float, *, start: float = 1.0, tolerance: float = 1e-12
-) -> float:
-    """The largest x > 0 (to a relative ``tolerance``) with ``cost(x) <= target``, for a rising cost.
-
-    >>> x = largest_safe(lambda x: x * x, 4.0)
-    >>> x * x <= 4.0, round(x, 9)
-    (True, 2.0)
-    """
-    return 1.0 / smallest_safe(lambda x: cost(1.0 / x), target, start=1.0 / start, tolerance=tolerance)
-
-
 def smallest_safe_batch(
     cost: Callable[[FloatArray], FloatArray], target: FloatArray, high: FloatArray, *, steps: int = 80
 ) -> FloatArray:

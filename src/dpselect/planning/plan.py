@@ -172,7 +172,9 @@ class Plan:
         before : (int, int)
             How many questions an earlier part of the same stream answered, and how many of them ⊤.
         """
-        return self.way.build(self.promise, entropy=entropy, outside=outside, filter=filter, before=before)
+        if isinstance(self.way, OneByOne):
+            return self.way.build(self.promise, entropy=entropy, outside=outside, filter=filter, before=before)
+        return self.way.build(self.promise)
 
     def fitted(self, family: QueryFamily, *, unit: float, count: int | None = None) -> Plan:
         """The same plan for the queries of a table: of the same range and unit, with Δ at most the plan's.

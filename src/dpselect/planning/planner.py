@@ -86,7 +86,9 @@ def possible_ways(job: Job) -> tuple[str, ...]:
     if not isinstance(job, Job):
         raise refuse("job", job, "a Job, which says what is asked")
     if job.asked == "largest":
-        names: tuple[str, ...] = (*SELECTIONS, PROFILE, *RELEASES)
+        # Several names by the profile would each need their part of δ, which nobody splits.
+        profile = (PROFILE,) if job.top == 1 else ()
+        names: tuple[str, ...] = (*SELECTIONS, *profile, *RELEASES)
     else:
         others = [name for name in WAYS if name not in (*SELECTIONS, PROFILE, *SETS, *RELEASES)]
         names = (*(SETS if job.whole else ()), *others, *RELEASES)

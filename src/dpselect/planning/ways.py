@@ -131,15 +131,7 @@ class Way(ABC):
         """What to expect, on noise that the choice of settings has not seen."""
 
     @abstractmethod
-    def build(
-        self,
-        promise: Promise,
-        *,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        outside: OutsidePolicy = "refuse",
-        filter: Filter | None = None,
-        before: tuple[int, int] = (0, 0),
-    ) -> Any:
+    def build(self, promise: Promise) -> Any:
         """The mechanism, ready to use; one that would cost more than promised is refused."""
 
     @abstractmethod
@@ -215,15 +207,7 @@ class OneShot(Way):
         )
         return float(np.asarray(found))
 
-    def build(
-        self,
-        promise: Promise,
-        *,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        outside: OutsidePolicy = "refuse",
-        filter: Filter | None = None,
-        before: tuple[int, int] = (0, 0),
-    ) -> OneRelease:
+    def build(self, promise: Promise) -> OneRelease:
         """The mechanism, whose cost is checked; it takes its entropy when it releases."""
         cost = self.cost(promise)
         if cost > promise.epsilon:
@@ -357,15 +341,7 @@ class WholeSet(Way):
             rows.append(Passes.of_claims(claims, case.values >= mechanism.threshold, spent=epsilon))
         return Passes.stacked(rows)
 
-    def build(
-        self,
-        promise: Promise,
-        *,
-        entropy: Entropy = SYSTEM_ENTROPY,
-        outside: OutsidePolicy = "refuse",
-        filter: Filter | None = None,
-        before: tuple[int, int] = (0, 0),
-    ) -> SetAboveThreshold:
+    def build(self, promise: Promise) -> SetAboveThreshold:
         """The mechanism at the promised ε; it takes its entropy when it releases."""
         return SetAboveThreshold.calibrated(
             promise.family,
